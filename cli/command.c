@@ -1,0 +1,63 @@
+#include "cli/command.h"
+
+#include "planner/base/text.h"
+
+const struct vp_command_info vp_commands[VP_COMMAND_COUNT] = {
+#define X(name, text, run, arguments, meaning)                                                     \
+    [VP_COMMAND_##name] = {text, run, arguments, meaning},
+#include "cli/commands.def"
+#undef X
+};
+
+#define ON(command) (UINT32_C(1) << VP_COMMAND_##command)
+#define ON_PLANS (ON(PLAN) | ON(EXPLAIN))
+#define ON_ALL UINT32_MAX
+
+const struct vp_option_info vp_options[VP_OPTION_COUNT] = {
+#define X(name, text, letter, value, field, group, commands, meaning)                              \
+    [VP_OPTION_##name] = {text, letter, value, field, VP_GROUP_##group, commands, meaning},
+#include "cli/options.def"
+#undef X
+};
+
+_Static_assert(VP_COMMAND_COUNT <= 32, "the commands of an option are bits of a uint32_t");
+
+enum vp_command vp_command_find(const char *name) {
+    enum vp_command command = 0;
+    while (command < VP_COMMAND_COUNT && !vp_text_eq(name, vp_commands[command].name))
+        command++;
+    return command;
+}
+
+enum vp_command vp_command_nearest(const char *word) {
+    const char *names[VP_COMMAND_COUNT];
+    for (size_t i = 0; i < VP_COMMAND_COUNT; i++)
+        names[i] = vp_commands[i].name;
+    const char *nearest = vp_text_nearest(word, names, VP_COMMAND_COUNT);
+    return nearest ? vp_command_find(nearest) : VP_COMMAND_COUNT;
+}
+
+bool vp_option_is_for(enum vp_option option, enum vp_command command) {
+    return vp_options[option].commands >> command & 1;
+}
+
+enum vp_exit vp_exit_of_both(enum vp_exit a, enum vp_exit b) {
+    static const int RANK[] = {[VP_EXIT_YES] = 0,
+                               [VP_EXIT_INCONCLUSIVE] = 1,
+                               [VP_EXIT_NO] = 2,
+                               [VP_EXIT_INPUT] = 3,
+                               [VP_EXIT_ENV] = 4};
+    return RANK[a] >= RANK[b] ? a : b;
+}
+
+enum vp_exit vp_exit_of_status(enum vp_status status) {
+    switch (status) {
+    case VP_OK:
+        return VP_EXIT_YES;
+    case VP_ERR_INPUT:
+        return VP_EXIT_INPUT;
+    case VP_ERR_ENV:
+        break;
+    }
+    return VP_EXIT_ENV;
+}

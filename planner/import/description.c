@@ -1,0 +1,405 @@
+#include "planner/import/description.h"
+
+#include <string.h>
+
+#include "planner/base/text.h"
+#include "planner/import/document.h"
+#include "planner/import/profile.h"
+
+enum { MAX_FROM = 8 }; /* descriptions that build on each other */
+
+static const char INDEX_SUFFIX[] = ".index.json";
+static const char TENSORS_SUFFIX[] = ".safetensors";
+
+struct finding {
+    struct vp_ctx *ctx;
+    struct vp_description *out;
+    struct vp_pos pos; /* of the name in the scenario */
+    int depth;
+};
+
+static enum vp_status find_node(struct finding *f, const struct vp_node *node, const char *base);
+
+static bool is_file(struct finding *f, const char *path)
+{
+    return vp_io_kind(f->ctx, path) == VP_FILE_REGULAR;
+}
+
+/* ---- maps ---- */
+
+/* config with `from:` in it: the base's description with the other keys laid on it. */
+static enum vp_status find_map(struct finding *f, const struct vp_node *map, const char *base)
+{
+    struct vp_ctx *ctx = f->ctx;
+    struct vp_node *from = vp_node_get(map, "from");
+    if (!from) {
+        const char *name = vp_node_text(vp_node_get(map, "_name_or_path"));
+        f->out->config = vp_node_merge(ctx, NULL, map);
+        f->out->name = name && *name ? name : NULL;
+        return VP_OK;
+    }
+    if (++f->depth > MAX_FROM) {
+        vp_diag_add(ctx->diags, VP_D_CAP, &from->pos,
+                    "`from:` is nested deeper than the cap of %d descriptions", MAX_FROM);
+        return VP_ERR_INPUT;
+    }
+    if (vp_node_is_null(from) || from->kind == VP_NODE_LIST) {
+        vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &from->pos,
+                    "model.from must be a name or a path, not %s", vp_node_kind_name(from->kind));
+        return VP_ERR_INPUT;
+    }
+    enum vp_status status = find_node(f, from, base);
+    if (status != VP_OK)
+        return status;
+    struct vp_node *over = vp_node_new(ctx, VP_NODE_MAP, map->pos);
+    for (uint32_t i = 0; i < map->count; i++)
+        if (map->items[i] != from)
+            vp_node_set(ctx, over, map->keys[i], map->key_pos[i], map->items[i]);
+    if (over->count == 0)
+        return VP_OK;
+    f->out->config = vp_node_merge(ctx, f->out->config, over);
+    if (vp_node_get(over, "quantization_config"))
+        f->out->hf_quant = NULL;
+    f->out->index = NULL; /* the stored tensors are those of the base */
+    f->out->file_count = 0;
+    if (f->out->name)
+        f->out->name = vp_arena_printf(ctx->arena, "%s (changed)", f->out->name);
+    return VP_OK;
+}
+
+static enum vp_status not_a_map(struct finding *f, const struct vp_node *node, const char *path)
+{
+    struct vp_pos pos = node->pos.file ? node->pos : (struct vp_pos){.file = path};
+    vp_diag_add(f->ctx->diags, VP_D_MODEL_FIELD, &pos,
+                "a model description must be a map (a JSON object), %s holds %s", path,
+                node->kind == VP_NODE_NULL ? "nothing" : vp_node_kind_name(node->kind));
+    return VP_ERR_INPUT;
+}
+
+/* ---- folders ---- */
+
+/* The file's folder gives the name of a config.json, the file itself that of any other. */
+static const char *name_of_path(struct finding *f, const char *path)
+{
+    const char *file = strrchr(path, '/');
+    file = file ? file + 1 : path;
+    bool generic = strcmp(file, "config.json") == 0 || vp_text_ends(file, INDEX_SUFFIX) ||
+                   vp_text_ends(file, TENSORS_SUFFIX);
+    const char *folder = vp_io_dirname(f->ctx, path);
+    if (generic && strcmp(folder, ".") != 0 && strcmp(folder, "/") != 0)
+        return vp_document_stem(f->ctx, folder);
+    return generic ? NULL : vp_document_stem(f->ctx, path);
+}
+
+/* config.json and hf_quant_config.json of a folder. */
+static enum vp_status read_config(struct finding *f, const char *folder)
+{
+    struct vp_description *d = f->out;
+    struct vp_node *node;
+    const char *path = vp_io_join(f->ctx, folder, "config.json");
+    const char *quant = vp_io_join(f->ctx, folder, "hf_quant_config.json");
+    enum vp_status status = vp_document_read(f->ctx, &node, path);
+    if (status != VP_OK)
+        return status;
+    if (node->kind != VP_NODE_MAP)
+        return not_a_map(f, node, path);
+    status = find_map(f, node, folder);
+    if (status == VP_OK && is_file(f, quant))
+        status = vp_document_read(f->ctx, &d->hf_quant, quant);
+    d->source = path;
+    return status;
+}
+
+/* The safetensors files of a folder: its index, model.safetensors, or all there are. Copies in
+ * another format (consolidated.*) count only where nothing else is. */
+static enum vp_status list_tensors(struct finding *f, const char *folder, bool need_parts)
+{
+    struct vp_description *d = f->out;
+    char **names;
+    const char *index = NULL;
+    size_t count, plain = 0, files = 0;
+    enum vp_status status = vp_io_list(f->ctx, &names, &count, folder);
+    if (status != VP_OK)
+        return status;
+    for (size_t i = 0; i < count; i++) {
+        bool tensors = vp_text_ends(names[i], TENSORS_SUFFIX);
+        files += tensors;
+        plain += tensors && !vp_text_starts(names[i], "consolidated");
+        if (vp_text_ends(names[i], ".safetensors.index.json") &&
+            (!index || strcmp(names[i], "model.safetensors.index.json") == 0))
+            index = names[i];
+    }
+    d->tensor_source = folder;
+    if (index && (files > 0 || need_parts)) {
+        d->index = vp_io_join(f->ctx, folder, index);
+        d->tensor_source = d->index;
+        return VP_OK;
+    }
+    d->files = VP_NEW_ARRAY(f->ctx->arena, files, const char *);
+    for (size_t i = 0; i < count; i++) {
+        bool copy = plain > 0 && vp_text_starts(names[i], "consolidated");
+        if (!vp_text_ends(names[i], TENSORS_SUFFIX) || copy)
+            continue;
+        const char *path = vp_io_join(f->ctx, folder, names[i]);
+        if (strcmp(names[i], "model.safetensors") == 0) {
+            d->files[0] = path;
+            d->file_count = 1;
+            d->tensor_source = path;
+            return VP_OK;
+        }
+        d->files[d->file_count++] = path;
+    }
+    return VP_OK;
+}
+
+/* need_parts: an index without its parts is a fault; the local cache often holds no more. */
+static enum vp_status find_folder(struct finding *f, const char *folder, bool need_parts)
+{
+    enum vp_status status = read_config(f, folder);
+    if (status == VP_ERR_ENV)
+        return status;
+    enum vp_status tensors = list_tensors(f, folder, need_parts);
+    if (status == VP_OK)
+        f->out->name = vp_document_stem(f->ctx, folder);
+    return status == VP_OK ? tensors : status;
+}
+
+/* ---- files ---- */
+
+/* One file of tensors; a part of several ("...-00001-of-00003...") stands for all of them. */
+static enum vp_status find_tensors_file(struct finding *f, const char *path)
+{
+    const char *folder = vp_io_dirname(f->ctx, path);
+    const char *config = vp_io_join(f->ctx, folder, "config.json");
+    struct vp_description *d = f->out;
+    if (!is_file(f, config)) {
+        vp_diag_add(f->ctx->diags, VP_D_FILE_MISSING, &f->pos,
+                    "%s alone does not describe a model: there is no config.json beside it", path);
+        vp_diag_hint(f->ctx->diags, "put the model's config.json into %s", folder);
+        return VP_ERR_INPUT;
+    }
+    if (strstr(path, "-of-"))
+        return find_folder(f, folder, true);
+    enum vp_status status = read_config(f, folder);
+    d->files = VP_NEW(f->ctx->arena, const char *);
+    d->files[0] = d->tensor_source = path;
+    d->file_count = 1;
+    if (status == VP_OK)
+        d->name = name_of_path(f, path);
+    return status;
+}
+
+static enum vp_status find_index(struct finding *f, const char *path)
+{
+    enum vp_status status = find_tensors_file(f, path);
+    f->out->index = f->out->tensor_source = path;
+    f->out->file_count = 0;
+    return status;
+}
+
+static enum vp_status find_profile_root(struct finding *f, const struct vp_node *root,
+                                        const char *id, const char *path)
+{
+    struct vp_node *config = vp_node_get(root, "config");
+    if (!config || config->kind != VP_NODE_MAP) {
+        struct vp_pos pos = {.file = path};
+        vp_diag_add(f->ctx->diags, VP_D_PROFILE_BROKEN, &pos,
+                    "the model profile %s cannot be used: it has no map `config`", path);
+        return VP_ERR_INPUT;
+    }
+    enum vp_status status = find_map(f, config, vp_io_dirname(f->ctx, path));
+    f->out->name = id;
+    f->out->source = path;
+    return status;
+}
+
+static enum vp_status find_config_file(struct finding *f, const char *path)
+{
+    struct vp_node *node;
+    const char *folder = vp_io_dirname(f->ctx, path);
+    enum vp_status status = vp_document_read(f->ctx, &node, path);
+    if (status != VP_OK)
+        return status;
+    if (node->kind != VP_NODE_MAP)
+        return not_a_map(f, node, path);
+    if (vp_node_get(node, "weight_map"))
+        return find_index(f, path);
+    if (vp_node_get(node, "vramplan_model")) {
+        const char *id = vp_node_text(vp_node_get(node, "id"));
+        return find_profile_root(f, node, id ? id : vp_document_stem(f->ctx, path), path);
+    }
+    if (vp_node_get(node, "vramplan")) {
+        vp_diag_add(f->ctx->diags, VP_D_BAD_VALUE, &f->pos,
+                    "%s is a scenario, not a model description", path);
+        return VP_ERR_INPUT;
+    }
+    status = find_map(f, node, folder);
+    if (!f->out->name)
+        f->out->name = name_of_path(f, path);
+    f->out->source = path;
+    const char *quant = vp_io_join(f->ctx, folder, "hf_quant_config.json");
+    bool plain = strcmp(path + (strrchr(path, '/') ? strlen(folder) + 1 : 0), "config.json") == 0;
+    if (status == VP_OK && plain && is_file(f, quant))
+        status = vp_document_read(f->ctx, &f->out->hf_quant, quant);
+    return status;
+}
+
+static enum vp_status find_path(struct finding *f, const char *path, enum vp_file_kind kind)
+{
+    f->out->source = path;
+    if (kind == VP_FILE_DIRECTORY)
+        return find_folder(f, path, true);
+    if (vp_text_ends(path, ".gguf")) {
+        vp_diag_add(f->ctx->diags, VP_D_UNMODELLED, &f->pos,
+                    "%s: GGUF files are read by a later version", path);
+        return VP_ERR_INPUT;
+    }
+    if (vp_text_ends(path, TENSORS_SUFFIX))
+        return find_tensors_file(f, path);
+    if (vp_text_ends(path, INDEX_SUFFIX))
+        return find_index(f, path);
+    return find_config_file(f, path);
+}
+
+/* ---- names ---- */
+
+/* "org/name" with the characters that the hub allows. */
+static bool is_hub_id(const char *text)
+{
+    const char *slash = strchr(text, '/');
+    if (!slash || slash == text || !slash[1] || strchr(slash + 1, '/') || text[0] == '.')
+        return false;
+    for (const char *p = text; *p; p++) {
+        bool letter = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z');
+        if (!letter && !(*p >= '0' && *p <= '9') && !strchr("-_./", *p))
+            return false;
+    }
+    return slash[1] != '.';
+}
+
+static bool is_path_like(const char *text)
+{
+    static const char *const SUFFIXES[] = {".json", ".yaml", ".yml", ".gguf", ".safetensors"};
+    for (size_t i = 0; i < sizeof SUFFIXES / sizeof *SUFFIXES; i++)
+        if (vp_text_ends(text, SUFFIXES[i]))
+            return true;
+    return strchr("./~", text[0]) || (strchr(text, '/') && !is_hub_id(text));
+}
+
+/* The snapshot that `main` points to, or else any that has a config.json. */
+static enum vp_status find_snapshot(struct finding *f, const char **out, const char *repo)
+{
+    char **names;
+    size_t count;
+    const char *snapshots = vp_io_join(f->ctx, repo, "snapshots");
+    const char *ref = vp_io_join(f->ctx, repo, "refs/main");
+    *out = NULL;
+    if (vp_io_kind(f->ctx, snapshots) != VP_FILE_DIRECTORY)
+        return VP_OK;
+    if (is_file(f, ref)) {
+        struct vp_bytes text;
+        enum vp_status status = vp_io_read(f->ctx, &text, ref, 4096);
+        if (status != VP_OK)
+            return status;
+        size_t n = strspn(text.data, "0123456789abcdef");
+        const char *folder = vp_io_join(f->ctx, snapshots,
+                                        vp_arena_text(f->ctx->arena, text.data, n));
+        if (n > 0 && is_file(f, vp_io_join(f->ctx, folder, "config.json"))) {
+            *out = folder;
+            return VP_OK;
+        }
+    }
+    enum vp_status status = vp_io_list(f->ctx, &names, &count, snapshots);
+    for (size_t i = 0; i < count && status == VP_OK; i++) {
+        const char *folder = vp_io_join(f->ctx, snapshots, names[i]);
+        if (is_file(f, vp_io_join(f->ctx, folder, "config.json")))
+            *out = folder;
+    }
+    return status;
+}
+
+static enum vp_status find_cached(struct finding *f, const char *id)
+{
+    const char *slash = strchr(id, '/');
+    const char *repo = vp_arena_printf(f->ctx->arena, "%s/models--%.*s--%s", f->ctx->hub_cache,
+                                       (int)(slash - id), id, slash + 1);
+    const char *folder;
+    enum vp_status status = find_snapshot(f, &folder, repo);
+    if (status != VP_OK || !folder)
+        return status;
+    status = find_folder(f, folder, false);
+    f->out->name = id;
+    return status;
+}
+
+static enum vp_status not_found(struct finding *f, const char *text, const char *path)
+{
+    struct vp_diags *diags = f->ctx->diags;
+    if (is_path_like(text)) {
+        vp_diag_add(diags, VP_D_FILE_MISSING, &f->pos, "cannot open the model %s: no such file or "
+                                                       "folder", path);
+        return VP_ERR_INPUT;
+    }
+    vp_diag_add(diags, VP_D_MODEL_NOT_FOUND, &f->pos,
+                is_hub_id(text)
+                    ? "no model %.200s: neither a path, a built-in model nor in the local cache"
+                    : "no model %.200s: neither a path nor a built-in model",
+                text);
+    const char *near = vp_profile_suggest(f->ctx, &VP_PROFILE_MODEL, text);
+    if (is_hub_id(text))
+        vp_diag_hint(diags, "download its description: hf download %s config.json", text);
+    else
+        vp_diag_hint(diags, "%s%s`vramplan list models` shows the built-in ones", near ? near : "",
+                     near ? " " : "");
+    return VP_ERR_INPUT;
+}
+
+static enum vp_status find_text(struct finding *f, const char *text, const char *base)
+{
+    struct vp_ctx *ctx = f->ctx;
+    struct vp_profile profile = {0};
+    const char *path = vp_io_join(ctx, base, vp_document_expand(ctx, text));
+    enum vp_file_kind kind = vp_io_kind(ctx, path);
+    /* A folder that happens to be called like a built-in model holds no description. */
+    bool stray = kind == VP_FILE_DIRECTORY && !is_path_like(text) &&
+                 !is_file(f, vp_io_join(ctx, path, "config.json"));
+    enum vp_status status = VP_OK;
+    if (kind != VP_FILE_NONE && !stray)
+        return find_path(f, path, kind);
+    if (!is_path_like(text))
+        status = vp_profile_find(ctx, &profile, &VP_PROFILE_MODEL, text);
+    if (status != VP_OK)
+        return status;
+    if (profile.root)
+        return find_profile_root(f, profile.root, profile.id, profile.path);
+    if (is_hub_id(text) && ctx->hub_cache)
+        status = find_cached(f, text);
+    if (status != VP_OK || f->out->config)
+        return status;
+    return stray ? find_path(f, path, kind) : not_found(f, text, path);
+}
+
+static enum vp_status find_node(struct finding *f, const struct vp_node *node, const char *base)
+{
+    if (node->kind == VP_NODE_MAP)
+        return find_map(f, node, base);
+    if (!vp_node_is_scalar(node) || node->kind == VP_NODE_NULL || !*node->text) {
+        vp_diag_add(f->ctx->diags, VP_D_BAD_VALUE, &node->pos,
+                    "model must be a name, a path or a map of config.json keys, not %s",
+                    vp_node_kind_name(node->kind));
+        return VP_ERR_INPUT;
+    }
+    f->pos = node->pos;
+    return find_text(f, node->text, base);
+}
+
+enum vp_status vp_description_find(struct vp_ctx *ctx, struct vp_description *out,
+                                   const struct vp_node *node, const char *base)
+{
+    struct finding f = {.ctx = ctx, .out = out, .pos = node->pos};
+    *out = (struct vp_description){0};
+    enum vp_status status = find_node(&f, node, base);
+    if (status == VP_OK && !out->source)
+        out->source = out->config->pos.file;
+    return status;
+}

@@ -1,0 +1,18 @@
+/* engine.args of vLLM: its own flags onto fields (vllm_args.def). All of them are kept in the
+ * scenario as text; those that are not modelled are listed as ignored. */
+#ifndef VP_IMPORT_ENGINE_ARGS_H
+#define VP_IMPORT_ENGINE_ARGS_H
+
+#include "planner/import/scenario_parts.h"
+
+void vp_engine_args_read(struct vp_reading *r, const struct vp_node *args);
+void vp_engine_env_read(struct vp_reading *r, const struct vp_node *env);
+/* What `quantization` means for this model; call when the model is read (NULL: it is faulty). */
+void vp_engine_args_settle(struct vp_reading *r);
+/* The value of an argument, NULL when it was not given. */
+const char *vp_engine_arg(const struct vp_engine *engine, const char *key);
+const char *vp_engine_env(const struct vp_engine *engine, const char *name);
+/* VP_D_ARG_IGNORED once for each argument and variable that was not used. */
+void vp_engine_args_report(struct vp_ctx *ctx, const struct vp_engine *engine);
+
+#endif

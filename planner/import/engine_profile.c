@@ -1,0 +1,309 @@
+#include "planner/import/engine_profile.h"
+
+#include <string.h>
+
+#include "planner/base/text.h"
+#include "planner/base/units.h"
+#include "planner/import/profile.h"
+
+static const struct vp_profile_kind engine_kind = {"engines", "vramplan_engine", "engine"};
+
+/* What a row's conditions are held against. */
+struct situation {
+    struct vp_ctx *ctx;
+    const struct vp_scenario *scenario;
+    const struct vp_node *root;
+    const char *path;
+    bool broken;
+};
+
+static void broken(struct situation *s, const struct vp_node *node, const char *what)
+{
+    vp_diag_add(s->ctx->diags, VP_D_PROFILE_BROKEN, node ? &node->pos : NULL,
+                "the engine profile %s cannot be used: %s", s->path, what);
+    s->broken = true;
+}
+
+static bool version_holds(struct situation *s, const struct vp_node *row)
+{
+    const struct vp_node *from = vp_node_get(row, "from"), *until = vp_node_get(row, "until");
+    struct vp_version bound;
+
+    if (from && (!vp_version_parse(&bound, vp_node_text(from)) ||
+                 vp_version_compare(s->scenario->engine.version, bound) < 0))
+        return false;
+    if (until && (!vp_version_parse(&bound, vp_node_text(until)) ||
+                  vp_version_compare(s->scenario->engine.version, bound) >= 0))
+        return false;
+    return true;
+}
+
+static bool list_has(const struct vp_node *list, const char *text)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (vp_text_eq(vp_node_text(list->items[i]), text))
+            return true;
+    return false;
+}
+
+static bool env_holds(const struct vp_engine *engine, const struct vp_node *wanted)
+{
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < engine->env_count; k++)
+            found |= vp_text_eq(engine->env[k].key, wanted->keys[i]) &&
+                     vp_text_eq(engine->env[k].value, vp_node_text(wanted->items[i]));
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+static bool card_holds(struct situation *s, const struct vp_node *row)
+{
+    const struct vp_gpu *gpu = &s->scenario->hardware.gpu;
+    const struct vp_node *vendor = vp_node_get(row, "vendor"), *arch = vp_node_get(row, "arch");
+    const struct vp_node *least = vp_node_get(row, "min_gib"), *most = vp_node_get(row, "max_gib");
+    const struct vp_node *except = vp_node_get(row, "not_gpu");
+    uint64_t gib = s->scenario->hardware.memory_bytes >> 30, bound;
+
+    if (vendor && !vp_text_eq(vp_node_text(vendor), gpu->vendor))
+        return false;
+    if (arch && !list_has(arch, gpu->arch))
+        return false;
+    if (vp_node_u64(&bound, least) && gib < bound)
+        return false;
+    if (vp_node_u64(&bound, most) && gib >= bound)
+        return false;
+    for (uint32_t i = 0; except && i < except->count; i++)
+        if (gpu->id && vp_text_starts(gpu->id, vp_node_text(except->items[i])))
+            return false;
+    return true;
+}
+
+static bool holds(struct situation *s, const struct vp_node *row)
+{
+    const struct vp_node *env = vp_node_get(row, "env");
+
+    return version_holds(s, row) && card_holds(s, row) &&
+           (!env || env_holds(&s->scenario->engine, env));
+}
+
+/* The first row of a list that holds; none is a fault of the profile. */
+static const struct vp_node *pick(struct situation *s, const struct vp_node *list, const char *name)
+{
+    for (uint32_t i = 0; list && i < list->count; i++)
+        if (holds(s, list->items[i]))
+            return list->items[i];
+    broken(s, list ? list : s->root, vp_arena_printf(s->ctx->arena, "no row of '%s' applies", name));
+    return NULL;
+}
+
+static const struct vp_node *rule(struct situation *s, const char *name)
+{
+    return pick(s, vp_node_get(vp_node_get(s->root, "rules"), name), name);
+}
+
+static uint64_t number(struct situation *s, const char *name)
+{
+    const struct vp_node *row = rule(s, name);
+    uint64_t value = 0;
+
+    if (row && !vp_node_u64(&value, vp_node_get(row, "value")))
+        broken(s, row, vp_arena_printf(s->ctx->arena, "'%s' needs a whole number", name));
+    return value;
+}
+
+/* A decimal as an integer count of 1/scale. */
+static uint64_t decimal(struct situation *s, const char *name, uint64_t scale)
+{
+    const struct vp_node *row = rule(s, name);
+    double value = 0;
+
+    if (row && (!vp_node_real(&value, vp_node_get(row, "value")) || !(value >= 0 && value < 1e6)))
+        broken(s, row, vp_arena_printf(s->ctx->arena, "'%s' needs a number", name));
+    return (uint64_t)(value * (double)scale + 0.5);
+}
+
+static bool truth(struct situation *s, const char *name)
+{
+    const struct vp_node *row = rule(s, name);
+    bool value = false;
+
+    if (row && !vp_node_bool(&value, vp_node_get(row, "value")))
+        broken(s, row, vp_arena_printf(s->ctx->arena, "'%s' needs true or false", name));
+    return value;
+}
+
+/* [low, likely, high] times a unit. */
+static struct vp_amount interval(struct situation *s, const struct vp_node *row, const char *key,
+                                 uint64_t unit)
+{
+    const struct vp_node *list = vp_node_get(row, key);
+    struct vp_amount out = {0, 0, 0};
+
+    if (!list || list->kind != VP_NODE_LIST || list->count != 3 ||
+        !vp_node_u64(&out.low, list->items[0]) || !vp_node_u64(&out.likely, list->items[1]) ||
+        !vp_node_u64(&out.high, list->items[2]) || out.low > out.likely || out.likely > out.high ||
+        out.high > UINT64_C(1) << 40)
+        broken(s, row, vp_arena_printf(s->ctx->arena, "'%s' needs [low, likely, high]", key));
+    return (struct vp_amount){out.low * unit, out.likely * unit, out.high * unit};
+}
+
+static void read_budget(struct situation *s, struct vp_vllm_rules *out)
+{
+    static const char *const names[] = {"torch-peak", "v0", "v1-used", "v1", "v1-graphs"};
+    const struct vp_node *row = rule(s, "budget");
+    const char *value = row ? vp_node_text(vp_node_get(row, "value")) : NULL;
+
+    for (int i = 0; value && i < 5; i++)
+        if (strcmp(value, names[i]) == 0) {
+            out->budget = (enum vp_vllm_budget)i;
+            return;
+        }
+    if (row)
+        broken(s, row, "'budget' is none of torch-peak, v0, v1-used, v1, v1-graphs");
+}
+
+static void read_activation(struct situation *s, struct vp_vllm_rules *out)
+{
+    const struct vp_node *sampler = rule(s, "sampler_bytes");
+    const struct vp_node *spread = rule(s, "activation_spread");
+    const uint64_t mib = UINT64_C(1) << 20;
+    uint64_t slack = 0;
+
+    out->sampler_millibytes = decimal(s, "sampler_bytes", 1000);
+    vp_node_bool(&out->sampler_adds_logits, vp_node_get(sampler, "plus_logits"));
+    out->activation_fixed_bytes = number(s, "activation_fixed_mib") * mib;
+    out->multimodal_bytes = number(s, "multimodal_mib") * mib;
+    out->workspace_held = truth(s, "moe_workspace_held");
+    struct vp_amount permille = interval(s, spread, "value", 1);
+    out->activation_low_permille = permille.low;
+    out->activation_high_permille = permille.high;
+    if (!vp_node_u64(&slack, vp_node_get(spread, "slack_mib")))
+        broken(s, spread, "'activation_spread' needs slack_mib");
+    out->activation_slack_bytes = slack * mib;
+}
+
+static void read_overheads(struct situation *s, struct vp_vllm_rules *out)
+{
+    const struct vp_node *row = pick(s, vp_node_get(s->root, "overheads"), "overheads");
+    const struct vp_node *source = vp_node_get(row, "source");
+    const uint64_t mib = UINT64_C(1) << 20;
+
+    if (!row)
+        return;
+    out->non_torch = interval(s, row, "non_torch", mib);
+    out->non_torch_group = interval(s, row, "non_torch_group", mib);
+    out->graph_base = interval(s, row, "graph_base", mib);
+    out->graph_per_layer = interval(s, row, "graph_layer", mib);
+    out->load_excess = interval(s, row, "load", mib);
+    out->overhead_class = vp_node_text(vp_node_get(row, "name"));
+    out->overhead_source = source ? vp_node_text(source) : "";
+    if (!out->overhead_class)
+        broken(s, row, "an overheads row has no name");
+}
+
+static void read_padding(struct situation *s, struct vp_vllm_rules *out)
+{
+    const struct vp_node *row = pick(s, vp_node_get(s->root, "mxfp4_padding"), "mxfp4_padding");
+
+    if (row && (!vp_node_u64(&out->expert_width_multiple, vp_node_get(row, "width")) ||
+                !vp_node_u64(&out->expert_hidden_multiple, vp_node_get(row, "hidden")) ||
+                out->expert_width_multiple == 0 || out->expert_hidden_multiple == 0))
+        broken(s, row, "'mxfp4_padding' needs width and hidden");
+}
+
+/* The rules' range: an older version is refused, a newer one goes by the newest rules. */
+static enum vp_status check_version(struct situation *s)
+{
+    const char *oldest = vp_node_text(vp_node_get(s->root, "oldest"));
+    const char *newest = vp_node_text(vp_node_get(s->root, "newest"));
+    const struct vp_engine *engine = &s->scenario->engine;
+    const struct vp_pos *pos = &s->scenario->source[VP_F_VERSION].pos;
+    struct vp_version low, high;
+
+    if (!oldest || !newest || !vp_version_parse(&low, oldest) || !vp_version_parse(&high, newest)) {
+        broken(s, s->root, "it needs oldest and newest versions");
+        return VP_ERR_INPUT;
+    }
+    if (engine->version.kind != VP_VERSION_RELEASE ||
+        vp_version_compare(engine->version, low) < 0) {
+        vp_diag_add(s->ctx->diags, VP_D_VERSION_UNKNOWN, pos,
+                    "%s version '%s' is not one that the rules cover (%s to %s)", engine->name,
+                    engine->version_text, oldest, newest);
+        vp_diag_hint(s->ctx->diags, "write it as the log prints it, for example %s@%s",
+                     engine->name, newest);
+        return VP_ERR_INPUT;
+    }
+    high.part[2] = UINT32_MAX; /* any patch of the newest release */
+    if (vp_version_compare(engine->version, high) > 0)
+        vp_diag_add(s->ctx->diags, VP_D_VERSION_NEWER, pos,
+                    "%s %s is newer than the rules, which end with %s; those are used",
+                    engine->name, engine->version_text, newest);
+    return VP_OK;
+}
+
+static enum vp_status open_profile(struct situation *s, const char *engine)
+{
+    struct vp_profile profile;
+    enum vp_status status = vp_profile_find(s->ctx, &profile, &engine_kind, engine);
+
+    if (status != VP_OK)
+        return status;
+    if (!profile.root) {
+        vp_diag_add(s->ctx->diags, VP_D_ENGINE_UNKNOWN, NULL, "no profile of the engine '%s'",
+                    engine);
+        return VP_ERR_INPUT;
+    }
+    s->root = profile.root;
+    s->path = profile.path;
+    return VP_OK;
+}
+
+enum vp_status vp_vllm_rules_read(struct vp_ctx *ctx, struct vp_vllm_rules *out,
+                                  const struct vp_scenario *scenario)
+{
+    struct situation s = {.ctx = ctx, .scenario = scenario};
+    enum vp_status status = open_profile(&s, scenario->engine.name);
+
+    if (status == VP_OK)
+        status = check_version(&s);
+    if (status != VP_OK)
+        return status;
+    memset(out, 0, sizeof *out);
+    read_budget(&s, out);
+    const struct vp_node *tokens = rule(&s, "tokens_line");
+    out->tokens_by_concurrency =
+        vp_text_eq(vp_node_text(vp_node_get(tokens, "value")), "concurrency");
+    out->window_groups = truth(&s, "window_groups");
+    out->default_chunked = truth(&s, "chunked_prefill");
+    out->default_prefix_caching = truth(&s, "prefix_caching");
+    out->state_pages_cached = number(&s, "state_pages_cached");
+    out->utilization_ppb = decimal(&s, "utilization", 1000000000);
+    out->block_size = number(&s, "block_size");
+    out->state_align = number(&s, "state_align");
+    out->latent_align = number(&s, "latent_align");
+    out->max_num_seqs = number(&s, "max_num_seqs");
+    out->max_batched_tokens = number(&s, "max_num_batched_tokens");
+    read_activation(&s, out);
+    read_overheads(&s, out);
+    read_padding(&s, out);
+    return s.broken ? VP_ERR_INPUT : VP_OK;
+}
+
+enum vp_status vp_engine_newest(struct vp_ctx *ctx, const char **out, const char *engine)
+{
+    struct situation s = {.ctx = ctx};
+    enum vp_status status = open_profile(&s, engine);
+
+    if (status != VP_OK)
+        return status;
+    *out = vp_node_text(vp_node_get(s.root, "newest"));
+    return *out ? VP_OK : VP_ERR_INPUT;
+}
+
+enum vp_status vp_engine_list(struct vp_ctx *ctx, char ***names, size_t *count)
+{
+    return vp_profile_names(ctx, names, count, &engine_kind);
+}

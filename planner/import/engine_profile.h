@@ -1,0 +1,16 @@
+/* Engine profiles: profiles/engines/NAME.yaml -> the rules of one version on one card. */
+#ifndef VP_IMPORT_ENGINE_PROFILE_H
+#define VP_IMPORT_ENGINE_PROFILE_H
+
+#include "planner/model/scenario.h"
+
+/* Picks the rules for the scenario's engine version, card, tensor-parallel size and total memory.
+ * scenario->hardware and ->parallel must be resolved. A version that the profile does not cover is
+ * VP_D_VERSION_UNKNOWN with the range that it does. */
+enum vp_status vp_vllm_rules_read(struct vp_ctx *ctx, struct vp_vllm_rules *out,
+                                  const struct vp_scenario *scenario);
+/* The newest version that the profile knows, for a scenario without engine.version. */
+enum vp_status vp_engine_newest(struct vp_ctx *ctx, const char **out, const char *engine);
+enum vp_status vp_engine_list(struct vp_ctx *ctx, char ***names, size_t *count);
+
+#endif

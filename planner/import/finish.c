@@ -1,0 +1,83 @@
+#include "planner/import/finish.h"
+
+#include "planner/base/sum.h"
+#include "planner/base/text.h"
+#include "planner/import/engine_args.h"
+#include "planner/import/engine_profile.h"
+#include "planner/import/finish_parts.h"
+
+/* Plain defaults of what memory does not depend on, and of sums that start at nothing. */
+static void set_plain_defaults(struct vp_scenario *s)
+{
+    static const char NONE[] = "nothing else runs on the device";
+    vp_finish_number(s, VP_F_NODES, &s->hardware.nodes, 1, VP_ORIGIN_DEFAULT, "one machine");
+    vp_finish_number(s, VP_F_RESERVED, &s->hardware.reserved_bytes, 0, VP_ORIGIN_DEFAULT, NONE);
+    vp_finish_number(s, VP_F_CONCURRENCY, &s->serve.concurrency, 1, VP_ORIGIN_DEFAULT,
+                     "one sequence in flight");
+    vp_finish_number(s, VP_F_REPLICAS, &s->serve.replicas, 1, VP_ORIGIN_DEFAULT, "one copy");
+    if (!vp_finish_is_given(s, VP_F_ARRIVAL)) {
+        s->serve.arrival = "closed_loop";
+        vp_finish_note(s, VP_F_ARRIVAL, VP_ORIGIN_DEFAULT,
+                       "a finished request is replaced at once");
+    }
+}
+
+/* A share of what vLLM may take: the base is the budget's limit, not what happens to be needed. */
+static void resolve_headroom(struct vp_scenario *s)
+{
+    enum { BILLION = 1000000000 };
+    struct vp_budget *budget = &s->budget;
+    if (budget->headroom_ppb)
+        budget->headroom_bytes =
+            vp_mul_div(vp_mul_div(s->hardware.memory_bytes, s->engine.utilization_ppb, BILLION),
+                       budget->headroom_ppb, BILLION);
+}
+
+static enum vp_status read_rules(struct vp_ctx *ctx, struct vp_scenario *s)
+{
+    const char *estimate = vp_engine_env(&s->engine, "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS");
+    enum vp_status status = vp_vllm_rules_read(ctx, &s->engine.rules, s);
+    /* Switched off, the graphs come on top of the budget as in earlier versions. */
+    if (estimate && vp_text_eq(estimate, "0") && s->engine.rules.budget == VP_VLLM_V1_GRAPHS)
+        s->engine.rules.budget = VP_VLLM_V1;
+    return status;
+}
+
+static enum vp_status worst(enum vp_status a, enum vp_status b)
+{
+    return a > b ? a : b; /* the environment's faults outrank the input's */
+}
+
+/* What follows from a model that could be read. */
+static enum vp_status finish_model(struct vp_ctx *ctx, struct vp_scenario *s, bool resolved)
+{
+    uint32_t errors = ctx->diags->errors;
+    if (resolved)
+        vp_finish_layout(ctx, s);
+    enum vp_status status = vp_finish_precision(ctx, s);
+    vp_finish_lengths(ctx, s);
+    if (!resolved || ctx->diags->errors > errors)
+        return worst(status, VP_ERR_INPUT);
+    status = worst(status, read_rules(ctx, s));
+    if (status != VP_OK)
+        return status;
+    vp_finish_engine(ctx, s);
+    resolve_headroom(s);
+    return ctx->diags->errors > errors ? VP_ERR_INPUT : VP_OK;
+}
+
+enum vp_status vp_scenario_finish(struct vp_ctx *ctx, struct vp_scenario *scenario)
+{
+    uint32_t errors = ctx->diags->errors;
+    set_plain_defaults(scenario);
+    vp_finish_parallel(ctx, scenario);
+    enum vp_status status = vp_finish_hardware(ctx, scenario);
+    status = worst(status, vp_finish_version(ctx, scenario));
+    bool resolved = status == VP_OK && ctx->diags->errors == errors;
+    if (scenario->model)
+        status = worst(status, finish_model(ctx, scenario, resolved));
+    else
+        status = worst(status, VP_ERR_INPUT); /* its faults were told when it was read */
+    vp_engine_args_report(ctx, &scenario->engine);
+    return status;
+}

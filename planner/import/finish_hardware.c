@@ -1,0 +1,154 @@
+#include "planner/import/finish_parts.h"
+
+#include <inttypes.h>
+
+#include "planner/base/sum.h"
+#include "planner/base/text.h"
+#include "planner/doc/node.h"
+#include "planner/import/gpu_profile.h"
+
+static const uint64_t MIB = UINT64_C(1) << 20;
+
+static enum vp_status read_named(struct vp_ctx *ctx, struct vp_gpu *out, const char *name,
+                                 struct vp_pos pos)
+{
+    return vp_gpu_read(ctx, out, vp_node_scalar(ctx, VP_NODE_TEXT, name, pos));
+}
+
+static enum vp_status no_gpu(struct vp_ctx *ctx, const struct vp_scenario *s, enum vp_field field)
+{
+    bool none = field == VP_F_COUNT;
+    vp_diag_add(ctx->diags, VP_D_MISSING_VALUE, &s->source[field].pos,
+                none ? "hardware.count is 0: hardware.gpu and at least one device are needed"
+                     : "hardware.gpu is missing");
+    if (none)
+        vp_diag_hint(ctx->diags, "planning for the processor alone is not modelled for vllm");
+    else
+        vp_diag_hint(ctx->diags, "--gpu NAME, or hardware: {gpu: mi300x}; `vramplan list gpus` "
+                                 "shows the names");
+    return VP_ERR_INPUT;
+}
+
+/* The user's name -> the device that the runtime lists. */
+static enum vp_status resolve_gpu(struct vp_ctx *ctx, struct vp_scenario *s)
+{
+    struct vp_hardware *hw = &s->hardware;
+    const struct vp_pos *pos = &s->source[VP_F_GPU].pos;
+    if (vp_finish_is_given(s, VP_F_COUNT) && hw->count == 0)
+        return no_gpu(ctx, s, VP_F_COUNT);
+    if (!vp_finish_is_given(s, VP_F_GPU))
+        return no_gpu(ctx, s, VP_F_GPU);
+    if (!hw->gpu.id) {
+        enum vp_status status = read_named(ctx, &hw->gpu, hw->gpu_name, *pos);
+        if (status != VP_OK)
+            return status;
+    }
+    if (!hw->gpu.runtime_device)
+        return VP_OK;
+    const char *device = hw->gpu.runtime_device, *package = hw->gpu.id;
+    enum vp_status status = read_named(ctx, &hw->gpu, device, *pos);
+    if (status != VP_OK)
+        return status;
+    vp_diag_add(ctx->diags, VP_D_PACKAGE_AS_DEVICE, pos,
+                "%s is a package that the runtime lists as two devices: planned for one of them, "
+                "%s, and hardware.count counts these",
+                package, hw->gpu.id);
+    vp_diag_hint(ctx->diags, "write gpu: %s to say so", hw->gpu.id);
+    return VP_OK;
+}
+
+/* On NVIDIA under Linux the runtime's total is below the driver's (profiles/gpus/README.md). */
+static struct vp_amount below_driver(uint64_t driver_mib)
+{
+    static const struct {
+        uint64_t up_to_mib, least, most;
+    } CLASSES[] = {{36 * 1024, 250, 490}, {88 * 1024, 480, 770}, {UINT64_MAX, 590, 930}};
+    size_t i = 0;
+    while (driver_mib > CLASSES[i].up_to_mib)
+        i++;
+    uint64_t least = vp_min(CLASSES[i].least, driver_mib - 1);
+    uint64_t most = vp_min(CLASSES[i].most, driver_mib - 1);
+    return (struct vp_amount){(driver_mib - most) * MIB, (driver_mib - (least + most) / 2) * MIB,
+                              (driver_mib - least) * MIB};
+}
+
+static void assume_driver_total(struct vp_ctx *ctx, struct vp_scenario *s)
+{
+    const struct vp_gpu *gpu = &s->hardware.gpu;
+    bool nvidia = vp_text_eq(gpu->vendor, "nvidia");
+    s->hardware.memory =
+        nvidia ? below_driver(gpu->driver_mib) : vp_exactly(gpu->driver_mib * MIB);
+    vp_diag_add(ctx->diags, VP_D_MEMORY_ASSUMED, &s->source[VP_F_GPU].pos,
+                nvidia ? "no log shows the total that CUDA reports for %s: taken as the driver's "
+                         "%" PRIu64 " MiB less what it is lower on such cards"
+                       : "no log shows the total that HIP reports for %s: taken as the driver's "
+                         "%" PRIu64 " MiB",
+                gpu->id, gpu->driver_mib);
+    vp_diag_hint(ctx->diags, "hardware.memory says it exactly");
+}
+
+static enum vp_status no_total(struct vp_ctx *ctx, const struct vp_scenario *s)
+{
+    vp_diag_add(ctx->diags, VP_D_MISSING_VALUE, &s->source[VP_F_GPU].pos,
+                "hardware.memory is missing: the total of %s depends on the machine's settings",
+                s->hardware.gpu.id);
+    vp_diag_hint(ctx->diags, "hardware.memory: the total that torch or hipMemGetInfo reports, for "
+                             "example 62.5 GiB");
+    return VP_ERR_INPUT;
+}
+
+static enum vp_status given_memory(struct vp_ctx *ctx, struct vp_scenario *s)
+{
+    struct vp_hardware *hw = &s->hardware;
+    hw->memory = vp_exactly(hw->memory_bytes);
+    if (hw->memory_bytes >= 16 * MIB)
+        return VP_OK;
+    vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &s->source[VP_F_MEMORY].pos,
+                "hardware.memory of %" PRIu64 " bytes is less than any device has",
+                hw->memory_bytes);
+    vp_diag_hint(ctx->diags, "a number without a unit counts bytes: write 80 GiB");
+    return VP_ERR_INPUT;
+}
+
+static enum vp_status resolve_memory(struct vp_ctx *ctx, struct vp_scenario *s)
+{
+    struct vp_hardware *hw = &s->hardware;
+    const struct vp_gpu *gpu = &hw->gpu;
+    if (vp_finish_is_given(s, VP_F_MEMORY))
+        return given_memory(ctx, s);
+    if (gpu->runtime_mib)
+        hw->memory = (struct vp_amount){gpu->runtime_mib_low * MIB, gpu->runtime_mib * MIB,
+                                        gpu->runtime_mib_high * MIB};
+    else if (gpu->driver_mib)
+        assume_driver_total(ctx, s);
+    else
+        return no_total(ctx, s);
+    hw->memory_bytes = hw->memory.likely;
+    vp_finish_note(s, VP_F_MEMORY, VP_ORIGIN_PROFILE,
+                   vp_arena_printf(ctx->arena, "%s for %s",
+                                   gpu->runtime_mib ? "the total that the runtime reports"
+                                                    : "the total that the driver shows",
+                                   gpu->id));
+    return VP_OK;
+}
+
+enum vp_status vp_finish_hardware(struct vp_ctx *ctx, struct vp_scenario *s)
+{
+    struct vp_hardware *hw = &s->hardware;
+    enum vp_status status = resolve_gpu(ctx, s);
+    if (status != VP_OK)
+        return status;
+    bool mode = vp_finish_is_given(s, VP_F_PARTITION);
+    status = vp_gpu_partition(ctx, &hw->gpu, hw->partition, hw->memory_partition,
+                              &s->source[mode ? VP_F_PARTITION : VP_F_MEMORY_PARTITION].pos);
+    if (status == VP_OK)
+        status = resolve_memory(ctx, s);
+    if (status != VP_OK)
+        return status;
+    if (hw->reserved_bytes > hw->memory_bytes) {
+        vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &s->source[VP_F_RESERVED].pos,
+                    "hardware.reserved is more than the device has");
+        return VP_ERR_INPUT;
+    }
+    return VP_OK;
+}

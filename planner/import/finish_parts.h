@@ -1,0 +1,43 @@
+/* What the parts of finish.c share. Private to finish*.c. Each part reports its own faults; later
+ * parts that need what an earlier one could not resolve are left out by finish.c. */
+#ifndef VP_IMPORT_FINISH_PARTS_H
+#define VP_IMPORT_FINISH_PARTS_H
+
+#include "planner/model/scenario.h"
+
+/* Written by the user, in the file or on the command line. */
+static inline bool vp_finish_is_given(const struct vp_scenario *scenario, enum vp_field field)
+{
+    return scenario->source[field].origin >= VP_ORIGIN_FILE;
+}
+
+/* Says where a value comes from that was just set. */
+static inline void vp_finish_note(struct vp_scenario *scenario, enum vp_field field,
+                                  enum vp_origin origin, const char *why)
+{
+    scenario->source[field] = (struct vp_source){.origin = origin, .why = why};
+}
+
+/* A number that the user did not give; true when it was set. */
+static inline bool vp_finish_number(struct vp_scenario *scenario, enum vp_field field,
+                                    uint64_t *member, uint64_t value, enum vp_origin origin,
+                                    const char *why)
+{
+    if (vp_finish_is_given(scenario, field))
+        return false;
+    *member = value;
+    vp_finish_note(scenario, field, origin, why);
+    return true;
+}
+
+void vp_finish_parallel(struct vp_ctx *ctx, struct vp_scenario *scenario);
+void vp_finish_layout(struct vp_ctx *ctx, const struct vp_scenario *scenario);
+enum vp_status vp_finish_hardware(struct vp_ctx *ctx, struct vp_scenario *scenario);
+enum vp_status vp_finish_precision(struct vp_ctx *ctx, struct vp_scenario *scenario);
+enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_scenario *scenario);
+/* Engine settings from the rules, the lengths; needs hardware and rules. */
+void vp_finish_engine(struct vp_ctx *ctx, struct vp_scenario *scenario);
+/* The lengths need the model only. */
+void vp_finish_lengths(struct vp_ctx *ctx, struct vp_scenario *scenario);
+
+#endif

@@ -1,0 +1,335 @@
+#include "planner/import/hf_config.h"
+
+#include <string.h>
+
+#include "planner/base/text.h"
+#include "planner/import/hf_reader.h"
+#include "planner/import/quant.h"
+
+static const struct vp_family families[] = {
+#define X(model_type, traits, shape) {model_type, traits, shape},
+#define VP_FAMILY_PLAIN(model_type, traits) {model_type, traits, NULL},
+#include "planner/import/families.def"
+#undef X
+#undef VP_FAMILY_PLAIN
+};
+
+enum { FAMILY_COUNT = sizeof families / sizeof families[0] };
+
+/* A multimodal model_type and its text part's share one row ("gemma3" and "gemma3_text"). */
+static const struct vp_family *find_family(struct vp_ctx *ctx, const char *type)
+{
+    const char *text = vp_arena_printf(ctx->arena, "%s_text", type);
+
+    for (int i = 0; i < FAMILY_COUNT; i++)
+        if (strcmp(families[i].model_type, type) == 0 || strcmp(families[i].model_type, text) == 0)
+            return &families[i];
+    return NULL;
+}
+
+/* Names what is not known and shows the lines to write by hand, with the sizes the config has. */
+static void refuse(struct vp_hf *hf, const char *type)
+{
+    const char *names[FAMILY_COUNT];
+    static const char *const keys[] = {"num_hidden_layers", "num_attention_heads",
+                                       "num_key_value_heads", "head_dim", "intermediate_size"};
+    const char *value[5];
+
+    for (int i = 0; i < FAMILY_COUNT; i++)
+        names[i] = families[i].model_type;
+    for (int i = 0; i < 5; i++) {
+        const struct vp_node *node = vp_hf_find(hf, keys[i]);
+        value[i] = node && vp_node_text(node) ? vp_node_text(node) : "N";
+    }
+    const char *near = vp_text_nearest(type, names, FAMILY_COUNT);
+    const struct vp_node *where = vp_hf_find(hf, "model_type|architectures");
+    vp_diag_add(hf->ctx->diags, VP_D_FAMILY_UNKNOWN, where ? &where->pos : &hf->top->pos,
+                "model_type '%s' has no importer, and nothing about it is guessed", type);
+    vp_diag_hint(hf->ctx->diags,
+                 "%s%s%sdescribe it by hand:\n"
+                 "model:\n"
+                 "  hidden_size: %s\n"
+                 "  vocab_size: %s\n"
+                 "  blocks:\n"
+                 "    - repeat: %s\n"
+                 "      attention: {kind: gqa, heads: %s, kv_heads: %s, head_dim: %s}\n"
+                 "      mlp: {kind: gated, intermediate_size: %s}",
+                 near ? "did you mean '" : "", near ? near : "", near ? "'? Otherwise " : "",
+                 vp_hf_find(hf, "hidden_size") ? vp_node_text(vp_hf_find(hf, "hidden_size")) : "N",
+                 vp_hf_find(hf, "vocab_size") ? vp_node_text(vp_hf_find(hf, "vocab_size")) : "N",
+                 value[0], value[1], value[2], value[3], value[4]);
+    hf->failed = true;
+}
+
+static enum vp_dtype config_dtype(struct vp_hf *hf)
+{
+    const struct vp_node *node = vp_hf_find(hf, "torch_dtype|dtype");
+    enum vp_dtype dtype;
+
+    if (!node)
+        return VP_DTYPE_BF16;
+    const char *text = vp_node_text(node);
+    if (text && strcmp(text, "auto") == 0)
+        return VP_DTYPE_BF16;
+    dtype = text ? vp_dtype_parse(text) : VP_DTYPE_UNSET;
+    if (dtype != VP_DTYPE_BF16 && dtype != VP_DTYPE_FP16 && dtype != VP_DTYPE_FP32) {
+        vp_hf_fault(hf, node, "torch_dtype '%s' is not bfloat16, float16 or float32",
+                    text ? text : "?");
+        return VP_DTYPE_BF16;
+    }
+    return dtype;
+}
+
+/* ---- the shape that most families share ---- */
+
+static uint64_t rotary_dim(struct vp_hf *hf)
+{
+    const struct vp_node *rope = vp_hf_find(hf, "rope_parameters");
+    const struct vp_node *partial = vp_node_get(rope, "partial_rotary_factor");
+    double factor = vp_hf_real_or(hf, "partial_rotary_factor|rotary_pct", 1.0);
+
+    if (hf->family->traits & VP_T_NO_ROTARY)
+        return 0;
+    if (partial)
+        vp_node_real(&factor, partial);
+    if (!(factor > 0.0 && factor <= 1.0)) {
+        vp_hf_fault(hf, partial, "partial_rotary_factor must be in (0, 1]");
+        return 0;
+    }
+    uint64_t dim = (uint64_t)((double)hf->head_dim * factor);
+    return vp_hf_size_or(hf, "rotary_dim", dim);
+}
+
+/* Rows of the cos/sin table: linear scaling stretches it by its factor; the other kinds keep
+ * max_position_embeddings rows, which already hold their factor (vLLM rotary_embedding). */
+static uint64_t scaled_positions(struct vp_hf *hf)
+{
+    const struct vp_node *scaling = vp_hf_find(hf, "rope_scaling|rope_parameters");
+    const struct vp_node *type = vp_node_get(scaling, "rope_type");
+    double factor = 1.0;
+
+    if (!type)
+        type = vp_node_get(scaling, "type");
+    if (type && vp_text_eq(vp_node_text(type), "linear"))
+        vp_node_real(&factor, vp_node_get(scaling, "factor"));
+    if (!(factor >= 1.0 && factor <= 1024.0)) {
+        vp_hf_fault(hf, scaling, "rope_scaling: a linear factor must be between 1 and 1024");
+        factor = 1.0;
+    }
+    return (uint64_t)((double)hf->model->max_position * factor);
+}
+
+static void set_window(struct vp_hf *hf, uint32_t i, struct vp_attention *attention)
+{
+    unsigned traits = hf->family->traits;
+    uint64_t window = vp_hf_size_or(hf, "sliding_window", 0);
+    const char *type = vp_hf_layer_type(hf, i);
+
+    if (type) {
+        if (strcmp(type, "sliding_attention") == 0)
+            attention->window = window;
+    } else if (traits & VP_T_WINDOW_ALL) {
+        attention->window = window;
+    } else if ((traits & VP_T_WINDOW_QWEN) && vp_hf_flag(hf, "use_sliding_window", false)) {
+        if (i >= vp_hf_size_or(hf, "max_window_layers", 0))
+            attention->window = window;
+    }
+}
+
+static void common_layer(struct vp_hf *hf, struct vp_block *layer, uint64_t rotary)
+{
+    unsigned traits = hf->family->traits;
+    bool bias = (traits & VP_T_CONFIG_BIAS) && vp_hf_flag(hf, "attention_bias", false);
+    struct vp_attention *a = &layer->attention;
+
+    layer->norms = traits & VP_T_NORMS4 ? 4 : traits & VP_T_ONE_NORM ? 1 : 2;
+    layer->norm = traits & VP_T_LAYER_NORM ? VP_NORM_LAYER : VP_NORM_RMS;
+    a->kind = VP_ATTENTION_GQA;
+    a->heads = hf->heads;
+    a->kv_heads = hf->kv_heads;
+    a->head_dim = a->v_head_dim = hf->head_dim;
+    a->qkv_bias = bias || (traits & VP_T_QKV_BIAS);
+    a->out_bias = bias || (traits & VP_T_OUT_BIAS);
+    a->qk_norm = traits & VP_T_QK_NORM ? VP_QK_NORM_HEAD : VP_QK_NORM_NONE;
+    a->rotary_dim = rotary;
+    layer->mlp.kind = traits & VP_T_PLAIN_MLP ? VP_MLP_PLAIN : VP_MLP_GATED;
+    layer->mlp.intermediate = hf->intermediate;
+    layer->mlp.bias = (traits & VP_T_MLP_BIAS) || vp_hf_flag(hf, "mlp_bias", false);
+}
+
+static uint64_t layer_count(struct vp_hf *hf)
+{
+    const struct vp_node *list = vp_hf_find(hf, "layers_block_type");
+
+    if (!vp_hf_find(hf, "num_hidden_layers|n_layer|num_layers") && list &&
+        list->kind == VP_NODE_LIST && list->count > 0)
+        return list->count;
+    return vp_hf_size(hf, "num_hidden_layers|n_layer|num_layers");
+}
+
+static void read_common(struct vp_hf *hf)
+{
+    struct vp_model *model = hf->model;
+    unsigned traits = hf->family->traits;
+    uint64_t layers = layer_count(hf);
+
+    model->hidden = vp_hf_size(hf, "hidden_size|n_embd|d_model");
+    model->vocab = vp_hf_size(hf, "vocab_size");
+    model->max_position = vp_hf_size_or(hf, "max_position_embeddings|n_positions|n_ctx", 0);
+    model->embedding = model->lm_head = true;
+    model->tied = vp_hf_flag(hf, "tie_word_embeddings", (traits & VP_T_TIED) != 0);
+    model->final_norm = true;
+    model->final_norm_kind = traits & VP_T_LAYER_NORM ? VP_NORM_LAYER : VP_NORM_RMS;
+    model->head_bias = (traits & VP_T_HEAD_BIAS) != 0;
+    model->dtype = config_dtype(hf);
+    hf->heads = vp_hf_size(hf, "num_attention_heads|n_head");
+    hf->kv_heads = traits & VP_T_NO_KV_HEADS ? hf->heads
+                                             : vp_hf_size_or(hf, "num_key_value_heads", hf->heads);
+    hf->intermediate = vp_hf_size_or(hf, "intermediate_size|ffn_dim|n_inner", 0);
+    if (layers > VP_MAX_LAYERS) {
+        vp_hf_fault(hf, vp_hf_find(hf, "num_hidden_layers|n_layer|num_layers"),
+                    "num_hidden_layers: %llu layers; the cap is %d", (unsigned long long)layers,
+                    VP_MAX_LAYERS);
+        layers = 0;
+    }
+    hf->count = (uint32_t)layers;
+    if (hf->failed)
+        return;
+    bool uneven = model->hidden % hf->heads != 0;
+    if (uneven && !vp_hf_find(hf, "head_dim|attention_head_dim") &&
+        !(traits & VP_T_NO_KV_HEADS)) { /* latent attention has head sizes of its own */
+        vp_hf_fault(hf, NULL, "num_attention_heads (%llu) does not divide hidden_size (%llu) and "
+                    "there is no head_dim", (unsigned long long)hf->heads,
+                    (unsigned long long)model->hidden);
+        return;
+    }
+    hf->head_dim = vp_hf_size_or(hf, "head_dim|attention_head_dim", model->hidden / hf->heads);
+    uint64_t rotary = rotary_dim(hf);
+    model->rotary_positions = rotary > 0 ? scaled_positions(hf) : 0;
+    hf->layers = VP_NEW_ARRAY(hf->ctx->arena, hf->count, struct vp_block);
+    for (uint32_t i = 0; i < hf->count && !hf->failed; i++) {
+        common_layer(hf, &hf->layers[i], rotary);
+        set_window(hf, i, &hf->layers[i].attention);
+    }
+}
+
+/* ---- how the tensors are stored ---- */
+
+static bool role_used(const struct vp_block *block, enum vp_role role)
+{
+    switch (vp_role_class(role)) {
+    case VP_CLASS_ATTENTION:
+        return block->attention.kind == VP_ATTENTION_GQA ||
+               block->attention.kind == VP_ATTENTION_MLA;
+    case VP_CLASS_LINEAR:
+    case VP_CLASS_CONV:
+        return block->attention.kind == VP_ATTENTION_LINEAR;
+    case VP_CLASS_MLP:
+        return block->mlp.kind != VP_MLP_NONE;
+    case VP_CLASS_EXPERT:
+    case VP_CLASS_ROUTER:
+        return block->moe.kind != VP_MLP_NONE;
+    case VP_CLASS_SHARED:
+        return block->moe.shared_intermediate > 0 || block->moe.input > 0;
+    default:
+        return false;
+    }
+}
+
+static bool index_scheme(struct vp_hf *hf, uint8_t *out, const struct vp_scheme *scheme)
+{
+    uint32_t index = vp_model_scheme(hf->model, scheme);
+
+    if (index >= VP_MAX_SCHEMES) {
+        vp_hf_fault(hf, NULL, "the checkpoint stores its tensors in more than %d ways",
+                    VP_MAX_SCHEMES);
+        return false;
+    }
+    *out = (uint8_t)index;
+    return true;
+}
+
+static void set_schemes(struct vp_hf *hf, const struct vp_quant *quant,
+                        const struct vp_scheme *plain)
+{
+    struct vp_model *model = hf->model;
+
+    vp_model_scheme(model, plain); /* index 0: what is not quantised */
+    if (!quant)
+        return;
+    index_scheme(hf, &model->head_scheme, vp_quant_scheme(quant, "lm_head", VP_CLASS_LM_HEAD));
+    index_scheme(hf, &model->embedding_scheme,
+                 vp_quant_scheme(quant, "model.embed_tokens", VP_CLASS_EMBEDDING));
+    if (model->tied)
+        model->head_scheme = model->embedding_scheme;
+    for (uint32_t i = 0; i < hf->count; i++)
+        for (int role = 0; role < VP_ROLE_COUNT; role++) {
+            struct vp_block *layer = &hf->layers[i];
+            if (!role_used(layer, (enum vp_role)role))
+                continue;
+            const struct vp_scheme *scheme =
+                vp_quant_role_scheme(quant, i, layer, (enum vp_role)role);
+            if (!index_scheme(hf, &layer->scheme[role], scheme))
+                return;
+        }
+}
+
+static const char *family_name(const struct vp_hf *hf)
+{
+    const struct vp_node *type = vp_node_get(hf->text, "model_type");
+    const struct vp_node *list;
+
+    if (!type)
+        type = vp_node_get(hf->top, "model_type");
+    if (type && vp_node_text(type))
+        return vp_node_text(type);
+    list = vp_node_get(hf->top, "architectures");
+    if (list && list->kind == VP_NODE_LIST && list->count > 0 && vp_node_text(list->items[0]))
+        return vp_node_text(list->items[0]);
+    return "(none)";
+}
+
+enum vp_status vp_hf_read(struct vp_ctx *ctx, struct vp_model *out, const struct vp_node *config,
+                          const struct vp_node *hf_quant)
+{
+    struct vp_hf hf = {.ctx = ctx, .top = config, .text = config, .model = out};
+    const struct vp_node *text = vp_node_get(config, "text_config");
+    struct vp_quant *quant = NULL;
+
+    if (config->kind != VP_NODE_MAP) {
+        vp_diag_add(ctx->diags, VP_D_MODEL_FIELD, &config->pos,
+                    "a model description must be a map (JSON object), not %s",
+                    vp_node_kind_name(config->kind));
+        return VP_ERR_INPUT;
+    }
+    if (text && text->kind == VP_NODE_MAP)
+        hf.text = text;
+    out->pos = config->pos;
+    out->model_type = family_name(&hf);
+    hf.family = find_family(ctx, out->model_type);
+    if (!hf.family && hf.text != config && vp_node_text(vp_node_get(config, "model_type")))
+        hf.family = find_family(ctx, vp_node_text(vp_node_get(config, "model_type")));
+    if (!hf.family) {
+        refuse(&hf, out->model_type);
+        return VP_ERR_INPUT;
+    }
+    read_common(&hf);
+    if (!hf.failed && hf.family->shape)
+        hf.family->shape(&hf);
+    if (!hf.failed && vp_node_get(config, "vision_config"))
+        vp_hf_vision(&hf);
+    if (hf.failed)
+        return VP_ERR_INPUT;
+
+    struct vp_scheme plain = {.data = out->dtype};
+    strncpy(plain.name, vp_dtype_name(out->dtype), sizeof plain.name - 1);
+    enum vp_status status =
+        vp_quant_read(ctx, &quant, vp_hf_find(&hf, "quantization_config"), hf_quant, &plain);
+    if (status != VP_OK)
+        return status;
+    set_schemes(&hf, quant, &plain);
+    if (hf.failed)
+        return VP_ERR_INPUT;
+    vp_model_fold(ctx, out, hf.layers, hf.count);
+    return VP_OK;
+}

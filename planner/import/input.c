@@ -1,0 +1,312 @@
+#include "planner/import/input.h"
+
+#include <string.h>
+
+#include "planner/base/text.h"
+#include "planner/import/document.h"
+#include "planner/import/finish.h"
+#include "planner/import/scenario_reader.h"
+
+struct reading {
+    struct vp_ctx *ctx;
+    struct vp_scenarios *out;
+    const struct vp_setting *settings;
+    size_t setting_count;
+    const char *base;       /* folder for relative paths of a file */
+    const char *first_name; /* what a scenario without a name is called */
+};
+
+/* ---- repeated faults ---- */
+
+static bool is_same(const struct vp_diag *a, const struct vp_diag *b)
+{
+    return a->id == b->id && a->pos.line == b->pos.line && a->pos.column == b->pos.column &&
+           vp_text_eq(a->pos.file, b->pos.file) && vp_text_eq(a->message, b->message);
+}
+
+/* Scenarios share `defaults:`, whose faults would be told once for each of them. */
+static void drop_repeated(struct reading *r, uint32_t first)
+{
+    struct vp_diags *diags = r->ctx->diags;
+    uint32_t kept = first;
+    for (uint32_t i = first; i < diags->count; i++) {
+        uint32_t j = 0;
+        while (j < kept && !is_same(&diags->items[j], &diags->items[i]))
+            j++;
+        if (j == kept)
+            diags->items[kept++] = diags->items[i];
+        else if (vp_diag_severity(diags->items[i].id) == VP_ERROR)
+            diags->errors--;
+    }
+    diags->count = kept;
+}
+
+/* ---- one scenario ---- */
+
+/* Faults that have nothing to do with those found so far: the GPU's name, the engine's version. */
+static enum vp_status look_for_more(struct reading *r, struct vp_scenario *scenario)
+{
+    bool given = scenario->source[VP_F_GPU].origin >= VP_ORIGIN_FILE;
+    if (!given || !vp_text_eq(scenario->engine.name, "vllm"))
+        return VP_ERR_INPUT;
+    scenario->model = NULL;
+    return vp_scenario_finish(r->ctx, scenario);
+}
+
+static enum vp_status read_one(struct reading *r, const struct vp_node *root, const char *name)
+{
+    struct vp_ctx *ctx = r->ctx;
+    struct vp_scenario *scenario = VP_NEW(ctx->arena, struct vp_scenario);
+    uint32_t first = ctx->diags->count;
+    enum vp_status status =
+        vp_scenario_read(ctx, scenario, root, r->base, r->settings, r->setting_count);
+    if (status == VP_OK)
+        status = vp_scenario_finish(ctx, scenario);
+    else if (status == VP_ERR_INPUT)
+        status = look_for_more(r, scenario);
+    drop_repeated(r, first);
+    if (scenario->source[VP_F_NAME].origin == VP_ORIGIN_UNSET) {
+        const char *model = scenario->model ? scenario->model->name : NULL;
+        scenario->name = name ? name : model ? model : "scenario";
+        scenario->source[VP_F_NAME] =
+            (struct vp_source){.origin = VP_ORIGIN_DEFAULT,
+                               .why = name ? "where it stands" : "the model's name"};
+    }
+    if (status == VP_OK)
+        r->out->items[r->out->count++] = scenario;
+    return status;
+}
+
+static enum vp_status worse(enum vp_status a, enum vp_status b)
+{
+    return a > b ? a : b; /* the environment's faults outrank the input's */
+}
+
+/* ---- files with scenarios ---- */
+
+static bool check_version(struct vp_ctx *ctx, const struct vp_node *root)
+{
+    const struct vp_node *version = vp_node_get(root, "vramplan");
+    uint64_t v;
+    if (!version) {
+        vp_diag_add(ctx->diags, VP_D_MISSING_VALUE, &root->pos,
+                    "vramplan: 1 is missing at the top of the scenario");
+        return false;
+    }
+    if (vp_node_u64(&v, version) && v == 1)
+        return true;
+    vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &version->pos,
+                "vramplan: %.50s is not a scenario version that this program reads",
+                vp_node_is_scalar(version) ? version->text : vp_node_kind_name(version->kind));
+    vp_diag_hint(ctx->diags, "it reads version 1");
+    return false;
+}
+
+static enum vp_status no_such_scenario(struct vp_ctx *ctx, const struct vp_node *root,
+                                       const char *wanted, const char *const *names, size_t count)
+{
+    struct vp_buf buf = {.arena = ctx->arena};
+    const char *nearest = vp_text_nearest(wanted, names, count);
+    for (size_t i = 0; i < count; i++)
+        vp_buf_printf(&buf, "%s%s", i ? ", " : "", names[i]);
+    vp_diag_add(ctx->diags, VP_D_NO_SUCH_SCENARIO, &root->pos,
+                "there is no scenario \"%.100s\" in this file", wanted);
+    if (nearest)
+        vp_diag_hint(ctx->diags, "did you mean %s? it has %s", nearest, vp_buf_text(&buf));
+    else
+        vp_diag_hint(ctx->diags, count ? "it has %s" : "it has none%s", vp_buf_text(&buf));
+    return VP_ERR_INPUT;
+}
+
+/* `scenarios:` beside anything but `defaults:` would be silently left out of all of them. */
+static void check_list_keys(struct vp_ctx *ctx, const struct vp_node *root)
+{
+    static const char *const NAMES[] = {"vramplan", "defaults", "scenarios"};
+    enum { COUNT = sizeof NAMES / sizeof *NAMES };
+    for (uint32_t i = 0; i < root->count; i++) {
+        size_t k = 0;
+        while (k < COUNT && strcmp(NAMES[k], root->keys[i]) != 0)
+            k++;
+        if (k < COUNT)
+            continue;
+        const char *nearest = vp_text_nearest(root->keys[i], NAMES, COUNT);
+        vp_diag_add(ctx->diags, VP_D_UNKNOWN_KEY, &root->key_pos[i],
+                    "unknown key \"%.100s\" beside scenarios", root->keys[i]);
+        if (nearest)
+            vp_diag_hint(ctx->diags, "did you mean %s?", nearest);
+        else
+            vp_diag_hint(ctx->diags, "what all scenarios share stands under defaults");
+    }
+}
+
+static bool is_map_or_null(struct vp_ctx *ctx, const struct vp_node *node, const char *what)
+{
+    if (vp_node_is_null(node) || node->kind == VP_NODE_MAP)
+        return true;
+    vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &node->pos, "%s must be a map, not %s", what,
+                vp_node_kind_name(node->kind));
+    return false;
+}
+
+static enum vp_status read_list(struct reading *r, const struct vp_node *root, const char *wanted)
+{
+    struct vp_ctx *ctx = r->ctx;
+    const struct vp_node *defaults = vp_node_get(root, "defaults");
+    const struct vp_node *list = vp_node_get(root, "scenarios");
+    uint32_t errors = ctx->diags->errors;
+    enum vp_status status = VP_OK;
+    bool found = false;
+    check_list_keys(ctx, root);
+    if (!is_map_or_null(ctx, defaults, "defaults") || !is_map_or_null(ctx, list, "scenarios"))
+        return VP_ERR_INPUT;
+    if (vp_node_is_null(list) || list->count == 0) {
+        vp_diag_add(ctx->diags, VP_D_MISSING_VALUE, list ? &list->pos : &root->pos,
+                    "scenarios holds none");
+        return VP_ERR_INPUT;
+    }
+    struct vp_node *empty = vp_node_new(ctx, VP_NODE_MAP, list->pos);
+    r->out->items = VP_NEW_ARRAY(ctx->arena, list->count, struct vp_scenario *);
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (wanted && strcmp(list->keys[i], wanted) != 0)
+            continue;
+        found = true;
+        if (!is_map_or_null(ctx, list->items[i], "a scenario"))
+            continue;
+        const struct vp_node *own = vp_node_is_null(list->items[i]) ? empty : list->items[i];
+        const struct vp_node *base = vp_node_is_null(defaults) ? empty : defaults;
+        status = worse(status, read_one(r, vp_node_merge(ctx, base, own), list->keys[i]));
+    }
+    if (!found)
+        return no_such_scenario(ctx, root, wanted, list->keys, list->count);
+    return ctx->diags->errors > errors ? worse(status, VP_ERR_INPUT) : status;
+}
+
+static enum vp_status read_file_root(struct reading *r, const struct vp_node *root,
+                                     const char *wanted)
+{
+    if (!check_version(r->ctx, root))
+        return VP_ERR_INPUT;
+    if (vp_node_get(root, "scenarios") || vp_node_get(root, "defaults"))
+        return read_list(r, root, wanted);
+    const char *name = vp_node_text(vp_node_get(root, "name"));
+    if (wanted && !vp_text_eq(name, wanted))
+        return no_such_scenario(r->ctx, root, wanted, &name, name != NULL);
+    r->out->items = VP_NEW(r->ctx->arena, struct vp_scenario *);
+    return read_one(r, root, r->first_name);
+}
+
+/* ---- inputs that name a model ---- */
+
+/* model: the text as the user typed it, or a description from standard input. */
+static enum vp_status read_model(struct reading *r, struct vp_node *model)
+{
+    struct vp_node *root = vp_node_new(r->ctx, VP_NODE_MAP, model->pos);
+    vp_node_set(r->ctx, root, "model", model->pos, model);
+    r->base = NULL;
+    r->out->items = VP_NEW(r->ctx->arena, struct vp_scenario *);
+    return read_one(r, root, NULL);
+}
+
+static enum vp_status read_model_text(struct reading *r, const char *text)
+{
+    return read_model(r, vp_node_scalar(r->ctx, VP_NODE_TEXT, text, (struct vp_pos){0}));
+}
+
+static bool has_any(const struct vp_node *map, const char *const *keys, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (vp_node_get(map, keys[i]))
+            return true;
+    return false;
+}
+
+static bool is_model(const struct vp_node *root)
+{
+    static const char *const KEYS[] = {"model_type",  "architectures", "hidden_size",
+                                       "text_config", "blocks",        "from",
+                                       "gguf",        "weight_map",    "vramplan_model"};
+    return has_any(root, KEYS, sizeof KEYS / sizeof *KEYS);
+}
+
+/* Without a version too, so that the message can say that it is missing. */
+static bool is_scenario(const struct vp_node *root)
+{
+    static const char *const SURE[] = {"vramplan", "scenarios"};
+    static const char *const LIKELY[] = {"hardware",  "engine", "serve", "parallel",
+                                         "precision", "model",  "defaults"};
+    return has_any(root, SURE, sizeof SURE / sizeof *SURE) ||
+           (!is_model(root) && has_any(root, LIKELY, sizeof LIKELY / sizeof *LIKELY));
+}
+
+static enum vp_status read_document(struct reading *r, struct vp_node *root, const char *path,
+                                    const char *wanted)
+{
+    /* a pipe cannot be read again */
+    bool once = strcmp(path, "-") == 0 || vp_io_kind(r->ctx, path) != VP_FILE_REGULAR;
+    if (root->kind == VP_NODE_MAP && is_scenario(root))
+        return read_file_root(r, root, wanted);
+    if (root->kind == VP_NODE_MAP && is_model(root)) {
+        if (wanted)
+            return no_such_scenario(r->ctx, root, wanted, NULL, 0);
+        return once ? read_model(r, root) : read_model_text(r, path);
+    }
+    struct vp_pos pos = root->pos.file ? root->pos : (struct vp_pos){.file = path};
+    if (root->kind == VP_NODE_MAP)
+        vp_diag_add(r->ctx->diags, VP_D_BAD_VALUE, &pos,
+                    "this is neither a scenario nor a model description");
+    else
+        vp_diag_add(r->ctx->diags, VP_D_BAD_VALUE, &pos,
+                    "a scenario or a model description must be a map (a JSON object), not %s",
+                    root->kind == VP_NODE_NULL ? "empty" : vp_node_kind_name(root->kind));
+    vp_diag_hint(r->ctx->diags, "a scenario begins with `vramplan: 1`; a model description has "
+                                "the keys of a config.json");
+    return VP_ERR_INPUT;
+}
+
+/* ---- what the input names ---- */
+
+/* FILE#name, unless a file of the whole name exists. */
+static const char *split_name(struct vp_ctx *ctx, const char **wanted, const char *input)
+{
+    const char *hash = strrchr(input, '#');
+    *wanted = NULL;
+    if (!hash || hash == input || vp_io_kind(ctx, vp_document_expand(ctx, input)) != VP_FILE_NONE)
+        return input;
+    *wanted = hash + 1;
+    return vp_arena_text(ctx->arena, input, (size_t)(hash - input));
+}
+
+static bool is_document(struct vp_ctx *ctx, const char *path)
+{
+    static const char *const BINARY[] = {".safetensors", ".gguf"};
+    enum vp_file_kind kind = vp_io_kind(ctx, path);
+    for (size_t i = 0; i < sizeof BINARY / sizeof *BINARY; i++)
+        if (vp_text_ends(path, BINARY[i]))
+            return false;
+    return kind == VP_FILE_REGULAR || kind == VP_FILE_OTHER; /* a pipe: <(...) */
+}
+
+enum vp_status vp_input_read(struct vp_ctx *ctx, struct vp_scenarios *out, const char *input,
+                             const struct vp_setting *settings, size_t setting_count)
+{
+    const char *wanted;
+    struct vp_node *root;
+    struct reading r = {
+        .ctx = ctx, .out = out, .settings = settings, .setting_count = setting_count};
+    *out = (struct vp_scenarios){0};
+    const char *path = vp_document_expand(ctx, split_name(ctx, &wanted, input));
+    bool from_stdin = strcmp(path, "-") == 0;
+    if (!from_stdin && !is_document(ctx, path)) {
+        bool file = vp_text_ends(path, ".yaml") || vp_text_ends(path, ".yml");
+        if (!wanted && !file)
+            return read_model_text(&r, path); /* says what it is not when there is none */
+    }
+    enum vp_status status = vp_document_read(ctx, &root, path);
+    if (status != VP_OK)
+        return status;
+    if (!from_stdin) {
+        r.base = vp_io_dirname(ctx, path);
+        r.first_name = vp_document_stem(ctx, path);
+    }
+    return read_document(&r, root, path, wanted);
+}

@@ -1,0 +1,28 @@
+/* What the user names on the command line -> finished scenarios. An input is
+ *   - a scenario file (YAML or JSON with `vramplan:`), FILE or FILE#name, "-" for standard input;
+ *   - a model: config.json, a folder with one, .safetensors, an index, .gguf, a YAML model
+ *     description, a built-in name, a hub id (profile, then local cache).
+ * Relative paths inside a scenario start at its file, or at the current directory for "-". */
+#ifndef VP_IMPORT_INPUT_H
+#define VP_IMPORT_INPUT_H
+
+#include "planner/model/scenario.h"
+
+/* One field given on the command line; it outranks everything. */
+struct vp_setting {
+    const char *path;  /* "serve.context", "engine.args.block_size", "model", "measured.weights_gib" */
+    const char *value; /* YAML scalar or flow text */
+    const char *key;   /* as typed, for messages: "--context" */
+};
+
+struct vp_scenarios {
+    struct vp_scenario **items;
+    size_t count;
+};
+
+/* Faults of all scenarios are in the diagnostics; on VP_OK every scenario is finished (all
+ * defaults resolved, model frozen). */
+enum vp_status vp_input_read(struct vp_ctx *ctx, struct vp_scenarios *out, const char *input,
+                             const struct vp_setting *settings, size_t setting_count);
+
+#endif

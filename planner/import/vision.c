@@ -1,0 +1,144 @@
+/* Vision towers and projectors: parameter counts from vision_config. Sizes follow the reference
+ * code in transformers (siglip, qwen3_vl, llama4, kimi); what is unknown is left out, with a
+ * warning, never guessed. */
+#include <string.h>
+
+#include "planner/base/text.h"
+#include "planner/import/hf_reader.h"
+
+struct tower {
+    struct vp_hf *hf;
+    const struct vp_node *config;
+    bool missing;
+};
+
+static uint64_t size(struct tower *t, const char *key)
+{
+    uint64_t value = 0;
+
+    if (!vp_node_u64(&value, vp_node_get(t->config, key)) || value == 0 || value > 1u << 24)
+        t->missing = true;
+    return value;
+}
+
+/* Encoder layers with biased q, k, v, output and two-matrix MLP and two LayerNorms. */
+static void encoder(struct tower *t, uint64_t *matrix, uint64_t *other, uint64_t hidden,
+                    uint64_t width, uint64_t layers)
+{
+    (void)t;
+    *matrix += layers * (4 * hidden * hidden + 2 * hidden * width);
+    *other += layers * (4 * hidden + width + hidden + 4 * hidden);
+}
+
+static void siglip(struct tower *t)
+{
+    uint64_t hidden = size(t, "hidden_size"), width = size(t, "intermediate_size");
+    uint64_t layers = size(t, "num_hidden_layers"), image = size(t, "image_size");
+    uint64_t patch = size(t, "patch_size");
+    uint64_t text = t->hf->model->hidden;
+    uint64_t matrix = 0, other = 0;
+
+    if (t->missing)
+        return;
+    uint64_t side = image / patch;
+    encoder(t, &matrix, &other, hidden, width, layers);
+    other += 3 * patch * patch * hidden + hidden; /* patch convolution */
+    other += side * side * hidden;                /* positions */
+    other += 2 * hidden;                          /* last norm */
+    vp_hf_extra(t->hf, "vision tower", matrix, other);
+    vp_hf_extra(t->hf, "projector", 0, hidden * text + hidden); /* matrix and norm, not divided */
+}
+
+static void llama4(struct tower *t)
+{
+    uint64_t hidden = size(t, "hidden_size"), width = size(t, "intermediate_size");
+    uint64_t layers = size(t, "num_hidden_layers"), image = size(t, "image_size");
+    uint64_t patch = size(t, "patch_size"), in = size(t, "projector_input_dim");
+    uint64_t out = size(t, "projector_output_dim"), end = size(t, "vision_output_dim");
+    double shuffle = 0.5;
+    uint64_t matrix = 0, other = 0;
+
+    vp_node_real(&shuffle, vp_node_get(t->config, "pixel_shuffle_ratio"));
+    if (t->missing || !(shuffle > 0.01 && shuffle <= 1))
+        return;
+    uint64_t side = image / patch;
+    uint64_t gathered = (uint64_t)((double)hidden / (shuffle * shuffle));
+    encoder(t, &matrix, &other, hidden, width, layers);
+    matrix += 3 * patch * patch * hidden;            /* patches */
+    matrix += gathered * in + in * out;              /* adapter */
+    other += hidden + (side * side + 1) * hidden;    /* class token, positions */
+    other += 4 * hidden;                             /* norms before and after */
+    vp_hf_extra(t->hf, "vision tower", matrix, other);
+    vp_hf_extra(t->hf, "projector", end * t->hf->model->hidden, 0);
+}
+
+/* Qwen-VL: a merger of 2 x 2 patches at the end, and one more per deepstack layer. */
+static void qwen_vl(struct tower *t)
+{
+    uint64_t hidden = size(t, "hidden_size"), width = size(t, "intermediate_size");
+    uint64_t layers = size(t, "depth"), patch = size(t, "patch_size");
+    uint64_t times = size(t, "temporal_patch_size"), merge = size(t, "spatial_merge_size");
+    uint64_t out = size(t, "out_hidden_size"), positions = size(t, "num_position_embeddings");
+    const struct vp_node *deep = vp_node_get(t->config, "deepstack_visual_indexes");
+    uint64_t matrix = 0, other = 0;
+
+    if (t->missing)
+        return;
+    uint64_t mergers = deep && deep->kind == VP_NODE_LIST ? deep->count : 0;
+    uint64_t gathered = hidden * merge * merge;
+    encoder(t, &matrix, &other, hidden, width, layers);
+    other += 3 * times * patch * patch * hidden + hidden + positions * hidden;
+    matrix += (mergers + 1) * (gathered * gathered + gathered * out);
+    other += (mergers + 1) * (gathered + out);
+    other += 2 * hidden + mergers * 2 * gathered; /* norms: before or after gathering */
+    vp_hf_extra(t->hf, "vision tower", matrix, other);
+}
+
+/* Kimi K2.5 (MoonViT): learned 2-D positions, patch merger projector. */
+static void kimi(struct tower *t)
+{
+    uint64_t hidden = size(t, "vt_hidden_size"), width = size(t, "vt_intermediate_size");
+    uint64_t layers = size(t, "vt_num_hidden_layers"), patch = size(t, "patch_size");
+    uint64_t high = size(t, "init_pos_emb_height"), wide = size(t, "init_pos_emb_width");
+    uint64_t text = size(t, "text_hidden_size");
+    uint64_t matrix = 0, other = 0;
+
+    if (t->missing)
+        return;
+    encoder(t, &matrix, &other, hidden, width, layers);
+    other += 3 * patch * patch * hidden + hidden + high * wide * hidden + 2 * hidden;
+    vp_hf_extra(t->hf, "vision tower", matrix, other);
+    uint64_t gathered = 4 * hidden;
+    vp_hf_extra(t->hf, "projector", gathered * gathered + gathered * text,
+                gathered + text + 2 * hidden);
+}
+
+void vp_hf_vision(struct vp_hf *hf)
+{
+    static const struct {
+        const char *type;
+        void (*count)(struct tower *);
+    } towers[] = {{"siglip_vision_model", siglip},   {"llama4_vision_model", llama4},
+                  {"qwen3_vl", qwen_vl},             {"qwen3_vl_moe", qwen_vl},
+                  {"qwen3_5", qwen_vl},              {"qwen3_5_moe", qwen_vl},
+                  {"kimi_k25", kimi}};
+    struct tower t = {hf, vp_node_get(hf->top, "vision_config"), false};
+    const struct vp_node *type = vp_node_get(t.config, "model_type");
+    const char *name = type ? vp_node_text(type) : NULL;
+    uint32_t before = hf->model->extra_count;
+
+    if (vp_node_is_null(t.config) || t.config->kind != VP_NODE_MAP)
+        return;
+    if (!name) /* some configs name only the whole model */
+        name = vp_node_text(vp_node_get(hf->top, "model_type"));
+    hf->model->multimodal = true;
+    for (size_t i = 0; i < sizeof towers / sizeof towers[0]; i++)
+        if (vp_text_eq(name, towers[i].type))
+            towers[i].count(&t);
+    if (hf->model->extra_count == before) {
+        vp_diag_add(hf->ctx->diags, VP_D_EXTRA_UNMODELLED, &t.config->pos,
+                    "the vision tower '%s' is left out: its %s", name ? name : "(no model_type)",
+                    t.missing ? "sizes are not all given" : "layout is not known");
+        vp_diag_hint(hf->ctx->diags, "plan with the checkpoint's folder to have its exact weights");
+    }
+}

@@ -1,0 +1,111 @@
+#include "planner/memory/activation.h"
+
+#include <string.h>
+
+/* Widest block: elements per token that live at once in its feed-forward, and those of the
+ * grouped buffers of its experts. */
+struct width {
+    uint64_t layer, experts;
+};
+
+static struct width widest(const struct vp_scenario *scenario)
+{
+    const struct vp_model *model = scenario->model;
+    struct vp_layout layout = vp_stage_layout(scenario);
+    struct width out = {0, 0};
+
+    for (uint32_t i = 0; i < model->block_count; i++) {
+        const struct vp_block *block = &model->blocks[i];
+        const struct vp_moe *moe = &block->moe;
+        uint64_t dense = vp_ceil_div(block->mlp.intermediate, layout.tensor);
+        uint64_t heads = vp_ceil_div(block->attention.heads * block->attention.head_dim,
+                                     layout.attention);
+        uint64_t inside = block->mlp.kind == VP_MLP_GATED ? 3 * dense : 2 * dense;
+        if (moe->kind != VP_MLP_NONE) {
+            /* both grouped products write into buffers of top_k rows per token: gate and up (or
+             * the output, when wider), then the activation's result */
+            uint64_t width = vp_ceil_div(moe->intermediate, layout.expert_width);
+            uint64_t first = moe->kind == VP_MLP_GATED ? 2 * width : width;
+            uint64_t input = moe->input > 0 ? moe->input : model->hidden;
+            uint64_t rows = moe->top_k * (vp_max(first, input) + width);
+            out.experts = vp_max(out.experts, rows);
+            inside = vp_max(inside, 3 * vp_ceil_div(moe->shared_intermediate, layout.tensor));
+        }
+        out.layer = vp_max(out.layer, vp_max(inside, 3 * heads) + 3 * model->hidden);
+    }
+    return out;
+}
+
+/* Tokens of the profile run: a batch; without chunked prefill a whole sequence. */
+static uint64_t profile_tokens(const struct vp_scenario *scenario)
+{
+    const struct vp_engine *engine = &scenario->engine;
+    bool whole = !engine->chunked_prefill && engine->rules.budget <= VP_VLLM_V0;
+
+    return whole ? vp_max(engine->max_model_len, engine->max_batched_tokens)
+                 : engine->max_batched_tokens;
+}
+
+void vp_activation_make(struct vp_activation *out, const struct vp_scenario *scenario, bool last)
+{
+    const struct vp_vllm_rules *rules = &scenario->engine.rules;
+    const struct vp_model *model = scenario->model;
+    uint64_t element = vp_dtype_bytes(scenario->precision.compute, vp_sum(1)).v;
+    struct width width = widest(scenario);
+    struct vp_sum sampler, layer, experts, hidden;
+
+    memset(out, 0, sizeof *out);
+    out->tokens = profile_tokens(scenario);
+    hidden = vp_sum_mul(vp_sum_mul(vp_sum(out->tokens), model->hidden), element);
+    sampler = vp_sum_mul(vp_sum(scenario->engine.max_num_seqs), model->vocab);
+    sampler = vp_sum_mul(sampler, rules->sampler_millibytes +
+                                      (rules->sampler_adds_logits ? 1000 * element : 0));
+    sampler.v = last && model->lm_head ? sampler.v / 1000 : 0;
+    layer = vp_sum_mul(vp_sum_mul(vp_sum(out->tokens), width.layer), element);
+    experts = vp_sum_mul(vp_sum_mul(vp_sum(out->tokens), width.experts), element);
+    out->sampler_bytes = sampler.v;
+    out->layer_bytes = layer.v;
+    out->workspace_bytes = experts.v;
+    out->encoder_bytes = model->multimodal ? rules->multimodal_bytes : 0;
+
+    /* during the sampler's run the hidden states are alive, and a workspace that is kept */
+    struct vp_sum in_sampler = vp_sum_add(vp_sum_plus(sampler, hidden), rules->activation_fixed_bytes);
+    struct vp_sum in_layer = vp_sum_plus(layer, experts);
+    if (rules->workspace_held)
+        in_sampler = vp_sum_plus(in_sampler, experts);
+    out->sampler_wins = in_sampler.v >= in_layer.v;
+    struct vp_sum peak = vp_sum_add(out->sampler_wins ? in_sampler : in_layer, out->encoder_bytes);
+    out->overflow = peak.overflow || in_layer.overflow || in_sampler.overflow;
+    if (out->overflow)
+        return;
+    uint64_t slack = rules->activation_slack_bytes;
+    uint64_t low = vp_mul_div(peak.v, rules->activation_low_permille, 1000);
+    uint64_t high = vp_mul_div(peak.v, rules->activation_high_permille, 1000);
+    low = vp_min(low, peak.v > slack ? peak.v - slack : 0);
+    out->total = (struct vp_amount){low, peak.v, vp_max(high, peak.v + slack)};
+}
+
+void vp_activation_add(struct vp_ledger *ledger, const struct vp_activation *activation,
+                       const struct vp_scenario *scenario, uint32_t device)
+{
+    bool sampler = activation->sampler_wins;
+    struct vp_row *row = vp_ledger_add(ledger, VP_C_ACTIVATIONS,
+                                       sampler ? VP_FORMULA_ACT_SAMPLER : VP_FORMULA_ACT_LAYER,
+                                       device, sampler ? "sampler" : "forward pass");
+    row->from = VP_STEP_PROFILE;
+    ledger->overflow |= activation->overflow;
+    if (sampler) {
+        vp_row_input(row, "max_num_seqs", scenario->engine.max_num_seqs);
+        vp_row_input(row, "vocabulary", scenario->model->vocab);
+        vp_row_input(row, "sampler_bytes", activation->sampler_bytes);
+    } else {
+        vp_row_input(row, "layer_bytes", activation->layer_bytes);
+    }
+    vp_row_input(row, "tokens", activation->tokens);
+    vp_row_input(row, "hidden", scenario->model->hidden);
+    if (!sampler || scenario->engine.rules.workspace_held)
+        vp_row_input(row, "expert_workspace", activation->workspace_bytes);
+    vp_row_input(row, "fixed", scenario->engine.rules.activation_fixed_bytes);
+    vp_row_input(row, "encoder", activation->encoder_bytes);
+    row->bytes = activation->total;
+}

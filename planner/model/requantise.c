@@ -1,0 +1,131 @@
+#include "planner/model/requantise.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "planner/base/text.h"
+#include "planner/model/scheme_format.h"
+
+static bool is_plain_dtype(enum vp_dtype dtype)
+{
+    return dtype == VP_DTYPE_BF16 || dtype == VP_DTYPE_FP16 || dtype == VP_DTYPE_FP32;
+}
+
+static bool is_plain(const struct vp_scheme *scheme)
+{
+    return scheme->scale == VP_SCALE_NONE && is_plain_dtype(scheme->data);
+}
+
+static const struct vp_scheme *scheme_of(const struct vp_model *model, uint32_t block, int role)
+{
+    return &model->schemes[model->blocks[block].scheme[role]];
+}
+
+bool vp_model_is_quantised(const struct vp_model *model)
+{
+    for (uint32_t b = 0; b < model->block_count; b++)
+        for (int role = 0; role < VP_ROLE_COUNT; role++)
+            if (!is_plain(scheme_of(model, b, role)))
+                return true;
+    return false;
+}
+
+bool vp_model_has_fp8(const struct vp_model *model)
+{
+    for (uint32_t b = 0; b < model->block_count; b++)
+        for (int role = 0; role < VP_ROLE_COUNT; role++)
+            if (scheme_of(model, b, role)->data == VP_DTYPE_FP8)
+                return true;
+    return false;
+}
+
+/* Norms, convolutions and encoders stay as they are whatever precision.keep says: they are not
+ * Linear modules, and no engine quantises them while loading. */
+static bool is_repointed(const struct vp_precision *precision, enum vp_class class_)
+{
+    bool on_demand = class_ == VP_CLASS_EMBEDDING || class_ == VP_CLASS_LM_HEAD ||
+                     class_ == VP_CLASS_ROUTER;
+    return (vp_class_quantised(class_) || on_demand) && !precision->keep[class_];
+}
+
+struct change {
+    struct vp_scheme scheme;
+    uint32_t index; /* in the model's list */
+    bool plain, changed;
+    const struct vp_precision *precision;
+};
+
+static void repoint(struct change *change, const struct vp_model *model, uint8_t *scheme,
+                    enum vp_class class_)
+{
+    const struct vp_scheme *now = &model->schemes[*scheme];
+    if (!change->plain && !is_repointed(change->precision, class_))
+        return;
+    /* Group sizes, blocks and zero points of the checkpoint beat the format's usual ones. */
+    bool stored = now->data == change->scheme.data &&
+                  (!change->precision->group_size || now->group == change->precision->group_size);
+    if (stored || *scheme == change->index)
+        return;
+    *scheme = (uint8_t)change->index;
+    change->changed = true;
+}
+
+static enum vp_status unknown_format(struct vp_ctx *ctx, const struct vp_scenario *scenario)
+{
+    static const char *const NAMES[] = {"checkpoint", "fp32", "bf16", "fp16",  "fp8",
+                                        "int8",       "int4", "nf4",  "mxfp4", "nvfp4"};
+    size_t count = sizeof NAMES / sizeof *NAMES;
+    struct vp_buf all = {.arena = ctx->arena};
+    for (size_t i = 0; i < count; i++)
+        vp_buf_printf(&all, "%s%s", i ? ", " : "", NAMES[i]);
+    vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &scenario->source[VP_F_WEIGHTS].pos,
+                "precision.weights: \"%.100s\" is no weight format of vllm",
+                scenario->precision.weights);
+    vp_diag_hint(ctx->diags, "known are %s", vp_buf_text(&all));
+    return VP_ERR_INPUT;
+}
+
+enum vp_status vp_model_requantise(struct vp_ctx *ctx, struct vp_scenario *scenario)
+{
+    const struct vp_precision *precision = &scenario->precision;
+    struct vp_model *model = scenario->model;
+    struct change change = {.precision = precision};
+    enum vp_dtype dtype = vp_dtype_parse(precision->weights);
+    /* "bfloat16" and "fp8_e4m3" are bf16 and fp8 */
+    const char *name = is_plain_dtype(dtype) || dtype == VP_DTYPE_FP8 ? vp_dtype_name(dtype)
+                                                                      : precision->weights;
+    if (!vp_scheme_format(&change.scheme, name, precision->group_size, precision->double_quant))
+        return unknown_format(ctx, scenario);
+    change.plain = is_plain(&change.scheme);
+    change.index = vp_model_scheme(model, &change.scheme);
+    if (change.index >= VP_MAX_SCHEMES) {
+        vp_diag_add(ctx->diags, VP_D_CAP, &scenario->source[VP_F_WEIGHTS].pos,
+                    "the model has more weight formats than the cap of %d", VP_MAX_SCHEMES);
+        return VP_ERR_INPUT;
+    }
+    for (uint32_t b = 0; b < model->block_count; b++)
+        for (int role = 0; role < VP_ROLE_COUNT; role++)
+            repoint(&change, model, &model->blocks[b].scheme[role],
+                    vp_role_class((enum vp_role)role));
+    repoint(&change, model, &model->embedding_scheme, VP_CLASS_EMBEDDING);
+    repoint(&change, model, &model->head_scheme, VP_CLASS_LM_HEAD);
+    for (uint32_t i = 0; i < model->extra_count; i++)
+        repoint(&change, model, &model->extras[i].scheme, model->extras[i].class_);
+    if (change.changed)
+        model->checkpoint.known = false; /* the sum of the stored tensors no longer holds */
+    return VP_OK;
+}
+
+void vp_model_load_plain_as(struct vp_model *model, enum vp_dtype compute)
+{
+    struct vp_sum one = vp_sum(1);
+    for (uint32_t i = 0; i < model->scheme_count; i++) {
+        struct vp_scheme *scheme = &model->schemes[i];
+        if (!is_plain(scheme) || scheme->data == compute)
+            continue;
+        if (vp_dtype_bytes(scheme->data, one).v != vp_dtype_bytes(compute, one).v)
+            model->checkpoint.known = false;
+        scheme->data = compute;
+        snprintf(scheme->name, sizeof scheme->name, "%s", vp_dtype_name(compute));
+    }
+}

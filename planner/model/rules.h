@@ -1,0 +1,52 @@
+/* An engine's accounting constants for one version and one card, as picked from
+ * the engine profiles (profiles/engines). The formulas that use them are code (planner/memory/). */
+#ifndef VP_MODEL_RULES_H
+#define VP_MODEL_RULES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "planner/base/amount.h"
+
+/* How vLLM arrives at the bytes of its KV cache (F-VLLM-01 ... in planner/memory/vllm.h). */
+enum vp_vllm_budget {
+    VP_VLLM_TORCH_PEAK,  /* 2023: requested - torch peak; communicators not counted */
+    VP_VLLM_V0,          /* requested - weights - non-torch - activation peak */
+    VP_VLLM_V1_USED,     /* requested - (torch peak + device used - torch current) */
+    VP_VLLM_V1,          /* requested - weights - non-torch increase - activation peak increase */
+    VP_VLLM_V1_GRAPHS    /* the same, minus the graph estimate of a trial capture */
+};
+
+struct vp_vllm_rules {
+    enum vp_vllm_budget budget;
+    bool tokens_by_concurrency; /* the token line is int(max_concurrency x max_model_len) */
+    bool window_groups;         /* hybrid KV cache manager: groups of layer types */
+    bool default_chunked;       /* chunked prefill unless told otherwise */
+    bool default_prefix_caching;
+    uint64_t state_pages_cached; /* state pages per request and group with prefix caching */
+    uint64_t utilization_ppb;
+    uint64_t block_size;
+    uint64_t max_num_seqs, max_batched_tokens; /* of the API server on this card */
+
+    /* activation peak: the sampler's run, per sequence and vocabulary entry in 1/1000 bytes */
+    uint64_t sampler_millibytes;
+    bool sampler_adds_logits;      /* and one copy of the logits in the compute type on top */
+    uint64_t activation_fixed_bytes;
+    uint64_t multimodal_bytes;     /* outputs that the encoder's profile run keeps */
+    bool workspace_held;           /* MoE workspace stays allocated during the sampler's run */
+    uint64_t activation_low_permille, activation_high_permille; /* of the estimate */
+    uint64_t activation_slack_bytes;                            /* at least so much both ways */
+
+    struct vp_amount non_torch;       /* bytes, one tensor-parallel rank */
+    struct vp_amount non_torch_group; /* bytes, several ranks: communicators included */
+    struct vp_amount graph_base;      /* bytes, plus per layer: */
+    struct vp_amount graph_per_layer;
+    struct vp_amount load_excess;     /* what "model loading took" shows beyond the tensors */
+    uint64_t expert_width_multiple, expert_hidden_multiple; /* MXFP4 kernels pad expert sizes */
+    uint64_t state_align, latent_align; /* hybrid block sizes are multiples of these */
+    const char *overhead_class;       /* name of the row that was used */
+    const char *overhead_source;
+    bool calibrated;
+};
+
+#endif

@@ -1,0 +1,168 @@
+/* A validated scenario: the model, the hardware and what is to be done on it, as plain values, and
+ * beside them a table that says where each value came from. Evaluation reads the values only. */
+#ifndef VP_MODEL_SCENARIO_H
+#define VP_MODEL_SCENARIO_H
+
+#include "planner/model/model.h"
+#include "planner/model/rules.h"
+#include "planner/model/version.h"
+
+enum vp_field {
+#define X(name, path, kind, member, modelled, meaning) VP_F_##name,
+#include "planner/model/fields.def"
+#undef X
+    VP_FIELD_COUNT
+};
+
+enum vp_field_kind {
+    VP_KIND_TEXT,
+    VP_KIND_COUNT,
+    VP_KIND_NUMBER,
+    VP_KIND_TOKENS,
+    VP_KIND_SIZE,
+    VP_KIND_REAL,
+    VP_KIND_SHARE,
+    VP_KIND_BOOL,
+    VP_KIND_DTYPE,
+    VP_KIND_WEIGHTS
+};
+
+/* In the order of precedence among what was not written by the user, then what was. */
+enum vp_origin {
+    VP_ORIGIN_UNSET,
+    VP_ORIGIN_DEFAULT, /* the engine's or our own default */
+    VP_ORIGIN_DERIVED, /* computed from other values */
+    VP_ORIGIN_PROFILE, /* a shipped or user profile */
+    VP_ORIGIN_FILE,    /* neutral field of the scenario */
+    VP_ORIGIN_ARGS,    /* engine.args of the scenario */
+    VP_ORIGIN_FLAG,    /* command line */
+    VP_ORIGIN_MEASURED
+};
+
+struct vp_source {
+    enum vp_origin origin;
+    struct vp_pos pos;
+    const char *key; /* as the user wrote it: "tensor_parallel_size", "--tp", NULL */
+    const char *why; /* for defaults and derived values */
+};
+
+struct vp_gpu {
+    const char *id, *name, *vendor, *arch, *family;
+    uint64_t driver_mib;
+    uint64_t runtime_mib, runtime_mib_low, runtime_mib_high; /* 0: not known */
+    double memory_gb, bandwidth_gbs;
+    bool fp8;         /* has FP8 matrix units */
+    const char *fp8_formats; /* "e4m3fnuz e5m2fnuz", "" */
+    double tflops_bf16, tflops_fp8; /* dense; 0: not known */
+    const char *runtime_device; /* id of what the runtime lists instead of this package; NULL */
+    uint64_t compute_units;
+};
+
+struct vp_hardware {
+    const char *gpu_name; /* as the user wrote it */
+    struct vp_gpu gpu;
+    uint64_t count, nodes;
+    uint64_t memory_bytes;   /* total of one device */
+    struct vp_amount memory; /* the same as an interval; equal numbers when given or known */
+    uint64_t reserved_bytes;
+    uint64_t host_memory_bytes;
+    double host_link_gbs, intranode_gbs, internode_gbs, price_per_hour;
+    const char *partition, *memory_partition, *rocm, *driver;
+};
+
+struct vp_parallel {
+    uint64_t tensor, pipeline, data, expert, context, attention_data;
+    bool sequence;
+};
+
+enum { VP_KEEP_COUNT = VP_CLASS_COUNT };
+
+struct vp_precision {
+    const char *weights;   /* "checkpoint" or the name of a format */
+    uint64_t group_size;   /* 0: the format's default */
+    bool double_quant;
+    enum vp_dtype kv_cache; /* resolved: never UNSET in a finished scenario */
+    enum vp_dtype compute;
+    bool keep[VP_KEEP_COUNT]; /* classes left in 16 bit when weights are re-quantised */
+};
+
+struct vp_engine_arg {
+    const char *key, *value; /* value as text; lists and maps as JSON */
+    struct vp_pos pos;
+    bool used;
+};
+
+struct vp_engine {
+    const char *name; /* "vllm" */
+    const char *version_text;
+    struct vp_version version;
+    struct vp_vllm_rules rules;
+    uint64_t max_model_len, max_num_seqs, max_batched_tokens, utilization_ppb, block_size;
+    uint64_t kv_cache_bytes, blocks_override; /* 0: not given */
+    bool enforce_eager, prefix_caching, chunked_prefill, hybrid_off, expert_parallel;
+    struct vp_engine_arg *args; /* all of engine.args, modelled or not */
+    uint32_t arg_count;
+    struct vp_engine_arg *env;
+    uint32_t env_count;
+};
+
+struct vp_serve {
+    uint64_t context, concurrency, prompt_tokens, output_tokens, replicas;
+    const char *arrival;
+};
+
+/* Figures of a real run that replace estimates. 0 with known[] false: not measured. */
+enum vp_measure {
+    VP_M_WEIGHTS,
+    VP_M_ACTIVATION,
+    VP_M_NON_TORCH,
+    VP_M_GRAPHS,
+    VP_M_AVAILABLE_KV,
+    VP_M_BLOCKS,
+    VP_M_BLOCK_SIZE,
+    VP_MEASURE_COUNT
+};
+
+struct vp_measured {
+    bool known[VP_MEASURE_COUNT];
+    uint64_t value[VP_MEASURE_COUNT]; /* bytes, blocks or tokens */
+    struct vp_pos pos[VP_MEASURE_COUNT];
+};
+
+struct vp_budget {
+    uint64_t memory_bytes, headroom_bytes, min_context; /* 0: not set */
+    uint64_t headroom_ppb; /* headroom given in per cent; resolved into headroom_bytes */
+};
+
+struct vp_scenario {
+    const char *name;
+    const char *calibration;
+    struct vp_model *model;
+    struct vp_hardware hardware;
+    struct vp_engine engine;
+    struct vp_parallel parallel;
+    struct vp_precision precision;
+    struct vp_serve serve;
+    struct vp_measured measured;
+    struct vp_budget budget;
+    struct vp_source source[VP_FIELD_COUNT];
+};
+
+struct vp_field_info {
+    const char *path;
+    enum vp_field_kind kind;
+    uint32_t offset; /* of the member in struct vp_scenario */
+    bool modelled;
+    const char *meaning;
+};
+
+const struct vp_field_info *vp_field_info(enum vp_field field);
+/* VP_FIELD_COUNT when there is none. */
+enum vp_field vp_field_find(const char *path);
+const char *vp_origin_name(enum vp_origin origin); /* as in the result: "default", "profile", ... */
+const char *vp_measure_name(enum vp_measure measure); /* key in `measured` and the engine report */
+/* The field's present value as a user would write it ("16 GiB", "fp8", "32768"). */
+const char *vp_field_value(struct vp_arena *arena, const struct vp_scenario *scenario,
+                           enum vp_field field);
+
+#endif

@@ -1,0 +1,224 @@
+#include "planner/plan/plan.h"
+
+#include <string.h>
+
+#include "planner/base/units.h"
+#include "planner/memory/kv_cache.h"
+#include "planner/memory/weights.h"
+#include "planner/plan/suggest.h"
+
+static struct vp_kv_plan kv_of(const struct vp_scenario *scenario, uint32_t device)
+{
+    struct vp_stage stage = vp_stage_split(scenario->model->layer_count,
+                                           (uint32_t)scenario->parallel.pipeline, device);
+    struct vp_kv_plan kv;
+
+    vp_kv_plan_make(&kv, scenario, &stage);
+    return kv;
+}
+
+/* ---- what more would cost ---- */
+
+static void set_prices(struct vp_result *out)
+{
+    const struct vp_scenario *scenario = out->scenario;
+    struct vp_kv_plan kv = kv_of(scenario, out->worst);
+    uint64_t context = scenario->serve.context, sequences = scenario->serve.concurrency;
+    uint64_t blocks = out->vllm.num_gpu_blocks.likely;
+    uint64_t now = vp_kv_blocks(&kv, context);
+    uint64_t limit = scenario->model->max_position;
+
+    if (kv.types == 0)
+        return;
+    out->prices.per_1k_context = (vp_kv_blocks(&kv, context + 1024) - now) * sequences * kv.block_bytes;
+    out->prices.per_sequence = now * kv.block_bytes;
+    out->prices.max_concurrency = now > 0 ? blocks / now : 0;
+    if (limit == 0)
+        limit = UINT64_C(1) << 32;
+    out->prices.max_context = vp_kv_longest(&kv, blocks, sequences, limit);
+    out->prices.context_capped =
+        scenario->model->max_position > 0 && out->prices.max_context == limit;
+}
+
+/* Parameters x bytes + activation bytes x batch x sequence + cache of every layer: what people
+ * compute by hand, on one device of the tensor-parallel group. */
+static void set_first_order(struct vp_result *out)
+{
+    const struct vp_scenario *scenario = out->scenario;
+    const struct vp_model *model = scenario->model;
+    struct vp_first_order *rule = &out->first_order;
+    uint64_t ranks = scenario->parallel.tensor * scenario->parallel.pipeline;
+    uint64_t tokens = scenario->serve.context * scenario->serve.concurrency;
+    struct vp_sum weights = model->checkpoint.known ? vp_sum(model->checkpoint.total_bytes)
+                                                    : vp_weights_unsharded(model);
+    uint64_t element = vp_dtype_bytes(scenario->precision.compute, vp_sum(1)).v;
+    struct vp_sum kv = vp_sum(0);
+
+    for (uint32_t i = 0; i < model->block_count; i++) {
+        const struct vp_attention *a = &model->blocks[i].attention;
+        if (a->kind != VP_ATTENTION_GQA && a->kind != VP_ATTENTION_MLA)
+            continue;
+        uint64_t width = a->kind == VP_ATTENTION_MLA ? a->kv_lora_rank + a->qk_rope_head_dim
+                                                     : a->kv_heads * (a->head_dim + a->v_head_dim);
+        struct vp_sum bytes = vp_sum_mul(vp_sum_mul(vp_sum(width), tokens), model->blocks[i].count);
+        kv = vp_sum_plus(kv, vp_dtype_bytes(scenario->precision.kv_cache, bytes));
+    }
+    struct vp_sum activation = vp_sum_mul(vp_sum_mul(vp_sum(tokens), model->hidden), element);
+    rule->weights_bytes = weights.v / ranks;
+    rule->kv_bytes = kv.v / ranks;
+    rule->activation_bytes = activation.v / ranks;
+    struct vp_sum total = vp_sum_add(vp_sum_add(vp_sum(rule->weights_bytes), rule->kv_bytes),
+                                     rule->activation_bytes);
+    rule->total_bytes = total.v;
+    rule->misses_bytes = (int64_t)out->devices[out->worst].need.likely - (int64_t)total.v;
+}
+
+/* ---- what was not said ---- */
+
+static void set_assumptions(struct vp_ctx *ctx, struct vp_result *out)
+{
+    const struct vp_scenario *scenario = out->scenario;
+
+    out->assumptions = VP_NEW_ARRAY(ctx->arena, VP_FIELD_COUNT + 2, struct vp_assumption);
+    for (int f = 0; f < VP_FIELD_COUNT; f++) {
+        const struct vp_source *source = &scenario->source[f];
+        if (source->origin != VP_ORIGIN_DEFAULT && source->origin != VP_ORIGIN_DERIVED &&
+            source->origin != VP_ORIGIN_PROFILE)
+            continue;
+        out->assumptions[out->assumption_count++] = (struct vp_assumption){
+            vp_field_info((enum vp_field)f)->path,
+            vp_field_value(ctx->arena, scenario, (enum vp_field)f),
+            source->why ? source->why : "", source->origin};
+    }
+    out->assumptions[out->assumption_count++] = (struct vp_assumption){
+        "engine overheads", scenario->engine.rules.overhead_class,
+        vp_arena_printf(ctx->arena, "class interval, not calibrated (%s)",
+                        scenario->engine.rules.overhead_source),
+        VP_ORIGIN_PROFILE};
+}
+
+/* ---- why ---- */
+
+static const char *gib(struct vp_ctx *ctx, uint64_t bytes)
+{
+    return vp_format_gib(ctx->arena, bytes, 2);
+}
+
+static const char *milli(struct vp_ctx *ctx, uint64_t value)
+{
+    return vp_arena_printf(ctx->arena, "%llu.%02llu", (unsigned long long)(value / 1000),
+                           (unsigned long long)(value % 1000 / 10));
+}
+
+static const char *admission_text(struct vp_ctx *ctx, const struct vp_result *out)
+{
+    const struct vp_scenario *scenario = out->scenario;
+    struct vp_kv_plan kv = kv_of(scenario, out->worst);
+    uint64_t bytes = vp_kv_blocks(&kv, scenario->engine.max_model_len) * kv.block_bytes;
+
+    return vp_arena_printf(
+        ctx->arena,
+        "one sequence of max_model_len %s needs %s GiB of cache, %s GiB are left for it; "
+        "longest that fits: %s tokens",
+        vp_format_count(ctx->arena, scenario->engine.max_model_len), gib(ctx, bytes),
+        gib(ctx, out->vllm.available_kv.likely),
+        vp_format_count(ctx->arena, out->kv.max_context));
+}
+
+static const char *free_text(struct vp_ctx *ctx, const struct vp_result *out)
+{
+    const struct vp_hardware *hardware = &out->scenario->hardware;
+    uint64_t taken = vp_min(hardware->reserved_bytes, hardware->memory_bytes);
+
+    return vp_arena_printf(ctx->arena,
+                           "vLLM refuses to start: %s GiB are free, gpu_memory_utilization asks "
+                           "for %s GiB; others hold %s GiB",
+                           gib(ctx, hardware->memory_bytes - taken),
+                           gib(ctx, out->vllm.requested_bytes), gib(ctx, taken));
+}
+
+static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out)
+{
+    const struct vp_scenario *scenario = out->scenario;
+    const struct vp_device *device = &out->devices[out->worst];
+
+    switch (out->reason) {
+    case VP_REASON_NONE:
+        return "";
+    case VP_REASON_NO_FREE_MEMORY:
+        return free_text(ctx, out);
+    case VP_REASON_WEIGHTS:
+        return vp_arena_printf(ctx->arena,
+                               "weights (%s GiB) and overheads leave nothing of %s GiB for the cache",
+                               gib(ctx, out->vllm.weights.likely),
+                               gib(ctx, out->vllm.requested_bytes));
+    case VP_REASON_ADMISSION:
+        return admission_text(ctx, out);
+    case VP_REASON_CONCURRENCY:
+        return vp_arena_printf(ctx->arena,
+                               "the engine starts, but its cache holds %s of %s sequences of %s "
+                               "tokens at once; the others wait",
+                               milli(ctx, out->kv.max_concurrency_milli),
+                               vp_format_count(ctx->arena, scenario->serve.concurrency),
+                               vp_format_count(ctx->arena, scenario->serve.context));
+    case VP_REASON_GRAPHS:
+        return vp_arena_printf(ctx->arena,
+                               "graphs (%s GiB) come on top of the %s GiB that vLLM asks for and "
+                               "may exceed the card's %s GiB",
+                               gib(ctx, out->vllm.graph.likely), gib(ctx, out->vllm.requested_bytes),
+                               gib(ctx, device->capacity_bytes));
+    case VP_REASON_STATE_SLOTS:
+        return vp_arena_printf(ctx->arena,
+                               "max_num_seqs %s exceeds the pool's %s state pages; vLLM refuses "
+                               "that when it captures graphs",
+                               vp_format_count(ctx->arena, scenario->engine.max_num_seqs),
+                               vp_format_count(ctx->arena, out->vllm.num_gpu_blocks.likely));
+    case VP_REASON_BUDGET:
+        return vp_arena_printf(ctx->arena, "the scenario's own budget is exceeded: needs %s GiB, "
+                               "headroom %s%s GiB, longest context %s",
+                               gib(ctx, device->need.likely), out->headroom_bytes < 0 ? "-" : "",
+                               gib(ctx, (uint64_t)(out->headroom_bytes < 0 ? -out->headroom_bytes
+                                                                           : out->headroom_bytes)),
+                               vp_format_count(ctx->arena, out->kv.max_context));
+    }
+    return "";
+}
+
+/* A checkpoint's tensors against the shapes of its config: beyond 0.1 % something is not what it
+ * seems (another quantisation, tied weights stored twice, a part that is not known). */
+static void check_checkpoint(struct vp_ctx *ctx, const struct vp_scenario *scenario)
+{
+    const struct vp_checkpoint *table = &scenario->model->checkpoint;
+    struct vp_sum computed = vp_weights_unsharded(scenario->model);
+    struct vp_pos pos = {.file = table->source};
+    uint64_t loaded = table->total_bytes - table->skipped_bytes;
+
+    if (!table->known || computed.overflow)
+        return;
+    uint64_t apart = loaded > computed.v ? loaded - computed.v : computed.v - loaded;
+    if (apart <= loaded / 1000)
+        return;
+    vp_diag_add(ctx->diags, VP_D_WEIGHTS_DISAGREE, &pos,
+                "the checkpoint's tensors take %s bytes, the sizes in its config.json say %s",
+                vp_format_count(ctx->arena, loaded), vp_format_count(ctx->arena, computed.v));
+    vp_diag_hint(ctx->diags, "the tensors are believed; check that both belong to one model");
+}
+
+enum vp_status vp_plan_run(struct vp_ctx *ctx, struct vp_result *out,
+                           const struct vp_scenario *scenario)
+{
+    if (!vp_plan_evaluate(ctx->arena, out, scenario)) {
+        vp_diag_add(ctx->diags, VP_D_OVERFLOW, &scenario->model->pos,
+                    "a size of this model or workload exceeds 64 bits, or it has more kinds of "
+                    "cache than the planner holds");
+        return VP_ERR_INPUT;
+    }
+    out->diags = ctx->diags;
+    check_checkpoint(ctx, scenario);
+    set_prices(out);
+    set_first_order(out);
+    set_assumptions(ctx, out);
+    out->reason_text = reason_text(ctx, out);
+    vp_suggest(ctx, out);
+    return VP_OK;
+}

@@ -1,0 +1,16 @@
+/* Facade: a finished scenario -> its answer. */
+#ifndef VP_PLAN_PLAN_H
+#define VP_PLAN_PLAN_H
+
+#include "planner/plan/result.h"
+
+/* The bytes and the verdict only: no texts, no inverse answers. This is the core that sweeps and
+ * searches call; it allocates from `arena` (rewind it between calls) and cannot fail except by
+ * overflow, which it reports as false. */
+bool vp_plan_evaluate(struct vp_arena *arena, struct vp_result *out,
+                      const struct vp_scenario *scenario);
+/* Everything: evaluation, prices, maxima, first-order rule, assumptions, suggestions. */
+enum vp_status vp_plan_run(struct vp_ctx *ctx, struct vp_result *out,
+                           const struct vp_scenario *scenario);
+
+#endif

@@ -1,0 +1,180 @@
+#include "planner/plan/suggest.h"
+
+#include <string.h>
+
+#include "planner/base/units.h"
+#include "planner/model/requantise.h"
+#include "planner/plan/plan.h"
+
+enum { MOST = 8 };
+
+/* A copy of the scenario whose model can be changed without touching the original. */
+static struct vp_scenario copy_of(struct vp_ctx *ctx, const struct vp_scenario *scenario)
+{
+    struct vp_scenario copy = *scenario;
+    struct vp_model *model = VP_NEW(ctx->arena, struct vp_model);
+
+    *model = *scenario->model;
+    model->blocks = VP_NEW_ARRAY(ctx->arena, model->block_count, struct vp_block);
+    memcpy(model->blocks, scenario->model->blocks, model->block_count * sizeof *model->blocks);
+    copy.model = model;
+    return copy;
+}
+
+/* Evaluates a candidate and keeps it when it fits. */
+static struct vp_suggestion *consider(struct vp_ctx *ctx, struct vp_result *result,
+                                      const struct vp_scenario *candidate, const char *change)
+{
+    struct vp_result *plan = VP_NEW(ctx->arena, struct vp_result);
+
+    if (result->suggestion_count == MOST || !vp_plan_evaluate(ctx->arena, plan, candidate) ||
+        plan->verdict != VP_FITS)
+        return NULL;
+    struct vp_suggestion *s = &result->suggestions[result->suggestion_count++];
+    s->change = change;
+    s->need_bytes = plan->devices[plan->worst].need.likely;
+    s->headroom_bytes = plan->headroom_bytes;
+    s->quality = s->speed = s->money = "none";
+    return s;
+}
+
+static const char *count(struct vp_ctx *ctx, uint64_t n)
+{
+    return vp_arena_printf(ctx->arena, "%llu", (unsigned long long)n);
+}
+
+static void set_patch(struct vp_suggestion *s, const char *field, const char *from, const char *to)
+{
+    if (!s)
+        return;
+    s->patch_field = field;
+    s->from = from;
+    s->to = s->patch_value = to;
+}
+
+static void try_weights(struct vp_ctx *ctx, struct vp_result *result, const char *format,
+                        const char *quality)
+{
+    const struct vp_scenario *scenario = result->scenario;
+    struct vp_scenario candidate = copy_of(ctx, scenario);
+    bool fp8_units = scenario->hardware.gpu.fp8;
+    bool fp8 = strcmp(format, "fp8") == 0;
+
+    candidate.precision.weights = format;
+    if (vp_model_requantise(ctx, &candidate) != VP_OK)
+        return;
+    struct vp_suggestion *s =
+        consider(ctx, result, &candidate, vp_arena_printf(ctx->arena, "weights in %s", format));
+    set_patch(s, "precision.weights", scenario->precision.weights, format);
+    if (!s)
+        return;
+    s->quality = quality;
+    if (fp8 && !fp8_units)
+        s->speed = "no FP8 units: BF16 rate at best";
+}
+
+static void try_kv(struct vp_ctx *ctx, struct vp_result *result)
+{
+    const struct vp_scenario *scenario = result->scenario;
+    struct vp_scenario candidate = *scenario;
+    const char *from = vp_dtype_name(scenario->precision.kv_cache);
+
+    if (vp_dtype_bytes(scenario->precision.kv_cache, vp_sum(2)).v <= 2)
+        return;
+    candidate.precision.kv_cache = VP_DTYPE_FP8;
+    struct vp_suggestion *s = consider(ctx, result, &candidate, "KV cache in fp8");
+    set_patch(s, "precision.kv_cache", from, "fp8");
+    if (s)
+        s->quality = "small, model-dependent";
+}
+
+static void try_ranks(struct vp_ctx *ctx, struct vp_result *result)
+{
+    const struct vp_scenario *scenario = result->scenario;
+    struct vp_scenario candidate = *scenario;
+    uint64_t tensor = 2 * scenario->parallel.tensor;
+
+    for (uint32_t i = 0; i < scenario->model->block_count; i++)
+        if (scenario->model->blocks[i].attention.heads % tensor != 0)
+            return;
+    candidate.parallel.tensor = tensor;
+    if (candidate.hardware.count < tensor * scenario->parallel.pipeline * scenario->parallel.data)
+        candidate.hardware.count = tensor * scenario->parallel.pipeline * scenario->parallel.data;
+    bool more = candidate.hardware.count > scenario->hardware.count;
+    struct vp_suggestion *s = consider(
+        ctx, result, &candidate,
+        vp_arena_printf(ctx->arena, "tensor parallel %llu", (unsigned long long)tensor));
+    set_patch(s, "parallel.tensor", count(ctx, scenario->parallel.tensor), count(ctx, tensor));
+    if (s)
+        s->money = more ? "twice the GPUs" : "none";
+}
+
+static void try_lengths(struct vp_ctx *ctx, struct vp_result *result)
+{
+    const struct vp_scenario *scenario = result->scenario;
+    struct vp_scenario candidate = *scenario;
+    uint64_t context = vp_min(result->prices.max_context, scenario->serve.context);
+    uint64_t sequences = vp_min(result->prices.max_concurrency, scenario->serve.concurrency);
+
+    /* the interval may need a little less than the likely figure allows */
+    for (int tries = 0; tries < 6 && context >= 256; tries++, context -= context / 8) {
+        candidate = *scenario;
+        candidate.serve.context = candidate.engine.max_model_len = context / 256 * 256;
+        if (candidate.serve.context >= scenario->serve.context)
+            continue;
+        struct vp_suggestion *s = consider(ctx, result, &candidate, "shorter context");
+        set_patch(s, "serve.context", count(ctx, scenario->serve.context),
+                  count(ctx, candidate.serve.context));
+        if (s)
+            break;
+    }
+    for (int tries = 0; tries < 6 && sequences >= 1; tries++, sequences -= vp_ceil_div(sequences, 8)) {
+        candidate = *scenario;
+        candidate.serve.concurrency = sequences;
+        if (sequences >= scenario->serve.concurrency)
+            continue;
+        struct vp_suggestion *s = consider(ctx, result, &candidate, "fewer sequences at once");
+        set_patch(s, "serve.concurrency", count(ctx, scenario->serve.concurrency),
+                  count(ctx, sequences));
+        if (s) {
+            s->speed = "requests wait";
+            break;
+        }
+    }
+}
+
+static void try_seqs(struct vp_ctx *ctx, struct vp_result *result)
+{
+    const struct vp_scenario *scenario = result->scenario;
+    struct vp_scenario candidate = *scenario;
+    uint64_t seqs = vp_max(scenario->serve.concurrency, 16);
+
+    if (seqs >= scenario->engine.max_num_seqs)
+        return;
+    candidate.engine.max_num_seqs = seqs;
+    struct vp_suggestion *s = consider(ctx, result, &candidate, "smaller max_num_seqs");
+    set_patch(s, "engine.args.max_num_seqs", count(ctx, scenario->engine.max_num_seqs),
+              count(ctx, seqs));
+    if (s)
+        s->speed = "none up to that many sequences";
+}
+
+void vp_suggest(struct vp_ctx *ctx, struct vp_result *result)
+{
+    const struct vp_precision *precision = &result->scenario->precision;
+    bool plain = strcmp(precision->weights, "checkpoint") == 0 ||
+                 strcmp(precision->weights, "bf16") == 0 ||
+                 strcmp(precision->weights, "fp16") == 0 || strcmp(precision->weights, "fp32") == 0;
+
+    result->suggestions = VP_NEW_ARRAY(ctx->arena, MOST, struct vp_suggestion);
+    if (result->verdict == VP_FITS || result->reason == VP_REASON_BUDGET)
+        return;
+    try_seqs(ctx, result);
+    try_kv(ctx, result);
+    if (plain && !vp_model_is_quantised(result->scenario->model)) {
+        try_weights(ctx, result, "fp8", "small, model-dependent");
+        try_weights(ctx, result, "int4", "noticeable, model-dependent");
+    }
+    try_ranks(ctx, result);
+    try_lengths(ctx, result);
+}

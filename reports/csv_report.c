@@ -1,0 +1,45 @@
+/* One line per scenario for spreadsheets. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "reports/report.h"
+#include "reports/words.h"
+
+void vp_report_csv_header(struct vp_buf *out) {
+    vp_buf_add(out, "name,verdict,device,capacity_bytes,need_low_bytes,need_likely_bytes,"
+                    "need_high_bytes,headroom_bytes");
+    for (int c = 0; c < VP_COMPONENT_COUNT; c++)
+        vp_buf_printf(out, ",%s_bytes", vp_component_name((enum vp_component)c));
+    vp_buf_add(out, ",max_context,max_concurrency\n");
+}
+
+/* RFC 4180: quotes where a comma, a quote or a line break asks for them; quotes are doubled. */
+static void cell(struct vp_buf *out, const char *text) {
+    if (!text)
+        return;
+    if (!text[strcspn(text, ",\"\r\n")] && text[0] != ' ') {
+        vp_buf_add(out, text);
+        return;
+    }
+    vp_buf_add(out, "\"");
+    for (; *text; text++)
+        vp_buf_add_n(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
+    vp_buf_add(out, "\"");
+}
+
+void vp_report_csv_row(struct vp_buf *out, const struct vp_result *result) {
+    const struct vp_device *worst = &result->devices[result->worst];
+    cell(out, result->scenario->name);
+    vp_buf_printf(out, ",%s,", vp_verdict_name(result->verdict));
+    cell(out, worst->id);
+    vp_buf_printf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRId64,
+                  worst->capacity_bytes, worst->need.low, worst->need.likely, worst->need.high,
+                  result->headroom_bytes);
+    for (int c = 0; c < VP_COMPONENT_COUNT; c++) {
+        vp_buf_add(out, ",");
+        if (worst->present[c])
+            vp_buf_printf(out, "%" PRIu64, worst->component[c].likely);
+    }
+    vp_buf_printf(out, ",%" PRIu64 ",%" PRIu64 "\n", result->prices.max_context,
+                  result->prices.max_concurrency);
+}

@@ -1,0 +1,124 @@
+/* A section for a wiki page, an issue or a pull request (GitHub's and GitLab's tables). */
+#include <inttypes.h>
+#include <string.h>
+
+#include "planner/base/units.h"
+#include "reports/layout.h"
+#include "reports/report.h"
+#include "reports/words.h"
+
+/* Text as text: nothing of it becomes markup, a cell stays a cell, a line stays a line. */
+static const char *escaped(struct vp_arena *arena, const char *text) {
+    struct vp_buf out = {.arena = arena};
+    for (text = vp_text_clean(arena, text, true); *text; text++) {
+        if (*text == '<')
+            vp_buf_add(&out, "&lt;");
+        else if (*text == '&')
+            vp_buf_add(&out, "&amp;");
+        else {
+            if (strchr("\\|`*_[]#@~", *text))
+                vp_buf_add(&out, "\\");
+            vp_buf_add_n(&out, text, 1);
+        }
+    }
+    return vp_buf_text(&out);
+}
+
+static void row(struct vp_buf *out, const char *name, uint64_t bytes, uint64_t card,
+                const char *sure) {
+    vp_buf_printf(out, "| %s | %s | %s | %s |\n", name, vp_format_gib(out->arena, bytes, 2),
+                  vp_words_share(out->arena, bytes, card), sure);
+}
+
+static void table(struct vp_buf *out, const struct vp_result *result) {
+    struct vp_arena *arena = out->arena;
+    const struct vp_device *worst = &result->devices[result->worst];
+    uint64_t card = worst->capacity_bytes;
+    const char *pool = vp_words_pool(arena, result);
+    vp_buf_printf(out, "| on %s | GiB | of the card | how sure |\n|---|---:|---:|---|\n",
+                  escaped(arena, worst->id));
+    for (int c = 0; c < VP_COMPONENT_COUNT; c++) {
+        struct vp_amount amount = worst->component[c];
+        const char *sure = vp_confidence_name(worst->confidence[c]);
+        if (!worst->present[c])
+            continue;
+        if (!vp_words_is_exact(amount))
+            sure = vp_arena_printf(arena, "%s %s", sure, vp_words_interval(arena, amount, 2));
+        row(out, vp_words_component(arena, (enum vp_component)c), amount.likely, card, sure);
+    }
+    row(out, "**needed**", worst->need.likely, card,
+        vp_words_is_exact(worst->need) ? "" : vp_words_interval(arena, worst->need, 2));
+    row(out, "usable", worst->usable_bytes, card, "");
+    if (worst->reserved_bytes)
+        row(out,
+            vp_arena_printf(arena, "%s takes",
+                            escaped(arena, vp_words_engine(result->scenario->engine.name))),
+            worst->reserved_bytes, card, "by its policy, needed or not");
+    if (pool)
+        row(out, "its KV pool", result->vllm.available_kv.likely, card, pool);
+    vp_buf_add(out, "\n");
+}
+
+static void device_table(struct vp_buf *out, const struct vp_result *result) {
+    struct vp_arena *arena = out->arena;
+    if (result->device_count < 2)
+        return;
+    vp_buf_add(out,
+               "| device | stage | ranks | need, GiB | spare, GiB |\n|---|---:|---:|---:|---:|\n");
+    for (uint32_t i = 0; i < result->device_count; i++) {
+        const struct vp_device *device = &result->devices[i];
+        const char *mark = i == result->worst ? "**" : "";
+        vp_buf_printf(out, "| %s%s%s | %" PRIu32 " | %" PRIu32 " | %s | %s |\n", mark,
+                      escaped(arena, device->id), mark, device->stage, device->ranks,
+                      vp_format_gib(arena, device->need.likely, 2),
+                      vp_words_signed_gib(arena, vp_words_headroom(device)));
+    }
+    vp_buf_add(out, "\n");
+}
+
+static void lists(struct vp_buf *out, const struct vp_result *result) {
+    struct vp_arena *arena = out->arena;
+    struct vp_fact fact[VP_FACTS];
+    uint32_t count = vp_words_prices(arena, fact, result);
+    for (uint32_t i = 0; i < count; i++)
+        vp_buf_printf(out, "- %s: %s\n", fact[i].label, fact[i].value);
+    for (uint32_t i = 0; i < result->suggestion_count; i++) {
+        const struct vp_suggestion *s = &result->suggestions[i];
+        vp_buf_printf(out, "- possible: %s", escaped(arena, s->change));
+        if (s->from && s->to)
+            vp_buf_printf(out, ", %s to %s", escaped(arena, s->from), escaped(arena, s->to));
+        vp_buf_printf(out, ": needs %s GiB, spare %s\n", vp_format_gib(arena, s->need_bytes, 2),
+                      vp_words_signed_gib(arena, s->headroom_bytes));
+    }
+    for (uint32_t i = 0; i < result->assumption_count; i++) {
+        const struct vp_assumption *a = &result->assumptions[i];
+        vp_buf_printf(out, "- assumed: %s = %s (%s%s%s)\n", escaped(arena, a->field),
+                      escaped(arena, a->value), vp_origin_name(a->origin),
+                      a->why && *a->why ? ": " : "", escaped(arena, a->why));
+    }
+    for (uint32_t i = 0; result->diags && i < result->diags->count; i++) {
+        const struct vp_diag *diag = &result->diags->items[i];
+        vp_buf_printf(out, "- %s %s: %s\n", vp_severity_name(vp_diag_severity(diag->id)),
+                      vp_diag_code(diag->id), escaped(arena, diag->message));
+    }
+}
+
+void vp_report_markdown(struct vp_buf *out, const struct vp_result *result) {
+    struct vp_arena *arena = out->arena;
+    const char *name = result->scenario->name;
+    const char *weights = vp_words_weights_alone(arena, result);
+    if (!name || !*name)
+        name = vp_words_model(result->scenario);
+    vp_buf_printf(out, "### %s: %s\n\n", escaped(arena, name), vp_verdict_name(result->verdict));
+    vp_buf_printf(out, "**%s**", vp_words_need(arena, result));
+    if (result->verdict != VP_FITS && result->reason_text && *result->reason_text)
+        vp_buf_printf(out, "; %s", escaped(arena, result->reason_text));
+    if (weights)
+        vp_buf_printf(out, " (%s)", weights);
+    vp_buf_printf(out, "\n\n%s, %s; ", escaped(arena, vp_words_model(result->scenario)),
+                  escaped(arena, vp_words_setup(arena, result)));
+    vp_buf_printf(out, "%s\n\n", escaped(arena, vp_words_devices(arena, result)));
+    table(out, result);
+    device_table(out, result);
+    lists(out, result);
+}

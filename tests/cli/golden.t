@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Whole outputs against tests/golden/. GOLDEN_UPDATE=1 rewrites them; the diff is the review."""
+import difflib
+import os
+import sys
+
+sys.dont_write_bytecode = True
+from tap import TOP, Run, finish, ok  # noqa: E402
+
+GOLDEN = os.path.join(TOP, "tests", "golden")
+UPDATE = os.environ.get("GOLDEN_UPDATE") == "1"
+
+CASES = {
+    "help.txt": ["help"],
+    "help-list.txt": ["help", "list"],
+    "plan-one.txt": ["plan", "one.yaml"],
+    "plan-one-verbose.txt": ["plan", "one.yaml", "-v"],
+    "plan-one.json": ["plan", "one.yaml", "--format", "json"],
+    "plan-one.md": ["plan", "one.yaml", "--format", "markdown"],
+    "explain-one.txt": ["explain", "one.yaml"],
+    "plan-several.txt": ["plan", "several.yaml"],
+    "plan-several.csv": ["plan", "several.yaml", "--format", "csv"],
+    "plan-faults.txt": ["plan", "faults.yaml"],
+    "plan-faults.json": ["plan", "faults.yaml", "--format", "json"],
+    "plan-moe.txt": ["plan", "tiny-moe.json", "--gpu", "mi300x", "--count", "2", "--tp", "2",
+                     "--engine", "vllm@0.19", "--kv-cache", "fp8", "--context", "32k",
+                     "--concurrency", "64"],
+    "import-tiny-llama.yaml": ["import", "./tiny-llama"],
+    "import-tiny-moe.json": ["import", "tiny-moe.json", "--format", "json"],
+}
+
+
+def shown(run):
+    """What a user sees: the result, then the messages and the exit code when there is more."""
+    text = run.out
+    if run.err or run.code:
+        text += "---- standard error, exit %d ----\n%s" % (run.code, run.err)
+    return text
+
+
+for name, args in CASES.items():
+    got = shown(Run(*args))
+    path = os.path.join(GOLDEN, name)
+    if UPDATE:
+        os.makedirs(GOLDEN, exist_ok=True)
+        with open(path, "w") as f:
+            f.write(got)
+    want = open(path).read() if os.path.exists(path) else ""
+    ok(got == want, name, "".join(difflib.unified_diff(
+        want.splitlines(True), got.splitlines(True), "golden/" + name, "now"))[:4000])
+finish()
