@@ -112,7 +112,7 @@ struct figure {
 
 enum { VLLM_FIGURES = 10 };
 
-static void vllm_figures(struct figure out[VLLM_FIGURES], const struct vp_vllm_report *v) {
+static void vllm_figures(struct figure out[VLLM_FIGURES], const struct vp_engine_report *v) {
     const struct figure figures[VLLM_FIGURES] = {
         {"weights_gib", GIB, v->weights},
         {"activation_peak_gib", GIB, v->activation_peak},
@@ -146,7 +146,7 @@ static void key_figure(struct vp_json *json, const char *key, enum unit unit, ui
 static void engine_report(struct vp_json *json, const struct vp_result *result) {
     struct figure figures[VLLM_FIGURES];
     int count = vp_text_eq(result->scenario->engine.name, "vllm") ? VLLM_FIGURES : 0;
-    vllm_figures(figures, &result->vllm);
+    vllm_figures(figures, &result->report);
     vp_json_key(json, "engine_report");
     vp_json_map(json);
     for (int i = 0; i < count; i++)

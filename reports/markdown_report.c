@@ -55,7 +55,7 @@ static void table(struct vp_buf *out, const struct vp_result *result) {
                             escaped(arena, vp_words_engine(result->scenario->engine.name))),
             worst->reserved_bytes, card, "by its policy, needed or not");
     if (pool)
-        row(out, "its KV pool", result->vllm.available_kv.likely, card, pool);
+        row(out, "its KV pool", result->report.available_kv.likely, card, pool);
     vp_buf_add(out, "\n");
 }
 

@@ -151,7 +151,7 @@ static void reserved(const struct vp_page *page, const struct vp_result *result)
         text_row(page, vp_arena_printf(arena, "%s takes", engine), device->reserved_bytes,
                  device->capacity_bytes, "by its policy, needed or not");
     if (pool)
-        text_row(page, "  its KV pool", result->vllm.available_kv.likely, device->capacity_bytes,
+        text_row(page, "  its KV pool", result->report.available_kv.likely, device->capacity_bytes,
                  pool);
 }
 
@@ -303,7 +303,7 @@ static void assumptions(const struct vp_page *page, const struct vp_result *resu
 /* The figures under the names that the engine's log uses. */
 static void log_lines(const struct vp_page *page, const struct vp_result *result) {
     struct vp_arena *arena = page->out->arena;
-    const struct vp_vllm_report *v = &result->vllm;
+    const struct vp_engine_report *v = &result->report;
     if (!vp_text_eq(result->scenario->engine.name, "vllm"))
         return;
     const struct vp_fact lines[] = {

@@ -190,7 +190,7 @@ static const char *format_gb(struct vp_arena *arena, uint64_t bytes) {
 static void add_policy(struct vp_buf *out, const struct vp_result *result) {
     const struct vp_engine *engine = &result->scenario->engine;
     const struct vp_device *worst = &result->devices[result->worst];
-    uint64_t requested = result->vllm.requested_bytes;
+    uint64_t requested = result->report.requested_bytes;
     if (!vp_text_eq(engine->name, "vllm") || requested == 0) {
         vp_buf_printf(out, "; usable %s GiB", vp_format_gib(out->arena, worst->usable_bytes, 2));
         return;
@@ -201,7 +201,7 @@ static void add_policy(struct vp_buf *out, const struct vp_result *result) {
     if (engine->kv_cache_bytes)
         vp_buf_printf(out, ", KV cache set to %s GiB",
                       vp_format_gib(out->arena, engine->kv_cache_bytes, 2));
-    if (worst->usable_bytes > requested && !result->vllm.graphs_in_budget)
+    if (worst->usable_bytes > requested && !result->report.graphs_in_budget)
         vp_buf_printf(out, ", with graphs on top %s GiB",
                       vp_format_gib(out->arena, worst->usable_bytes, 2));
     else if (worst->usable_bytes != requested)
@@ -299,7 +299,7 @@ const char *vp_words_first_order(struct vp_arena *arena, const struct vp_result 
 }
 
 const char *vp_words_pool(struct vp_arena *arena, const struct vp_result *result) {
-    const struct vp_vllm_report *vllm = &result->vllm;
+    const struct vp_engine_report *vllm = &result->report;
     const struct vp_kv_report *kv = &result->kv;
     if (!vp_text_eq(result->scenario->engine.name, "vllm") || !kv->known)
         return NULL;

@@ -359,14 +359,21 @@ static bool read_node(struct reader *r, struct vp_node **out, int depth) {
     return ok;
 }
 
+/* Takes n events; the last one is then the current one. */
+static bool advance(struct reader *r, int n) {
+    while (n > 0 && next(r))
+        n--;
+    return n == 0;
+}
+
 static bool read_document(struct reader *r, struct vp_node **out) {
-    if (!next(r) || !next(r)) /* the start of the stream, then of a document */
+    if (!advance(r, 2)) /* the start of the stream, then of a document */
         return false;
     if (r->event.type == YAML_STREAM_END_EVENT)
         return new_node(r, out, VP_NODE_NULL);
     if (!next(r) || !read_node(r, out, 0))
         return false;
-    if (!next(r) || !next(r)) /* the end of the document, then of the stream */
+    if (!advance(r, 2)) /* the end of the document, then of the stream */
         return false;
     if (r->event.type != YAML_STREAM_END_EVENT)
         return fault(r, here(r), "several documents in one file");

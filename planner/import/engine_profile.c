@@ -150,7 +150,7 @@ static struct vp_amount interval(struct situation *s, const struct vp_node *row,
     return (struct vp_amount){out.low * unit, out.likely * unit, out.high * unit};
 }
 
-static void read_budget(struct situation *s, struct vp_vllm_rules *out)
+static void read_budget(struct situation *s, struct vp_rules *out)
 {
     static const char *const names[] = {"torch-peak", "v0", "v1-used", "v1", "v1-graphs"};
     const struct vp_node *row = rule(s, "budget");
@@ -165,7 +165,7 @@ static void read_budget(struct situation *s, struct vp_vllm_rules *out)
         broken(s, row, "'budget' is none of torch-peak, v0, v1-used, v1, v1-graphs");
 }
 
-static void read_activation(struct situation *s, struct vp_vllm_rules *out)
+static void read_activation(struct situation *s, struct vp_rules *out)
 {
     const struct vp_node *sampler = rule(s, "sampler_bytes");
     const struct vp_node *spread = rule(s, "activation_spread");
@@ -185,7 +185,7 @@ static void read_activation(struct situation *s, struct vp_vllm_rules *out)
     out->activation_slack_bytes = slack * mib;
 }
 
-static void read_overheads(struct situation *s, struct vp_vllm_rules *out)
+static void read_overheads(struct situation *s, struct vp_rules *out)
 {
     const struct vp_node *row = pick(s, vp_node_get(s->root, "overheads"), "overheads");
     const struct vp_node *source = vp_node_get(row, "source");
@@ -204,7 +204,7 @@ static void read_overheads(struct situation *s, struct vp_vllm_rules *out)
         broken(s, row, "an overheads row has no name");
 }
 
-static void read_padding(struct situation *s, struct vp_vllm_rules *out)
+static void read_padding(struct situation *s, struct vp_rules *out)
 {
     const struct vp_node *row = pick(s, vp_node_get(s->root, "mxfp4_padding"), "mxfp4_padding");
 
@@ -261,7 +261,7 @@ static enum vp_status open_profile(struct situation *s, const char *engine)
     return VP_OK;
 }
 
-enum vp_status vp_vllm_rules_read(struct vp_ctx *ctx, struct vp_vllm_rules *out,
+enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
                                   const struct vp_scenario *scenario)
 {
     struct situation s = {.ctx = ctx, .scenario = scenario};

@@ -7,7 +7,7 @@
 /* Picks the rules for the scenario's engine version, card, tensor-parallel size and total memory.
  * scenario->hardware and ->parallel must be resolved. A version that the profile does not cover is
  * VP_D_VERSION_UNKNOWN with the range that it does. */
-enum vp_status vp_vllm_rules_read(struct vp_ctx *ctx, struct vp_vllm_rules *out,
+enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
                                   const struct vp_scenario *scenario);
 /* The newest version that the profile knows, for a scenario without engine.version. */
 enum vp_status vp_engine_newest(struct vp_ctx *ctx, const char **out, const char *engine);

@@ -36,7 +36,7 @@ static void resolve_headroom(struct vp_scenario *s)
 static enum vp_status read_rules(struct vp_ctx *ctx, struct vp_scenario *s)
 {
     const char *estimate = vp_engine_env(&s->engine, "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS");
-    enum vp_status status = vp_vllm_rules_read(ctx, &s->engine.rules, s);
+    enum vp_status status = vp_rules_read(ctx, &s->engine.rules, s);
     /* Switched off, the graphs come on top of the budget as in earlier versions. */
     if (estimate && vp_text_eq(estimate, "0") && s->engine.rules.budget == VP_VLLM_V1_GRAPHS)
         s->engine.rules.budget = VP_VLLM_V1;

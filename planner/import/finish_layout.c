@@ -88,7 +88,7 @@ static void check_ranks(struct vp_ctx *ctx, const struct vp_scenario *s)
     }
     if (hw->count % hw->nodes != 0)
         vp_diag_add(ctx->diags, VP_D_LAYOUT, &s->source[VP_F_NODES].pos,
-                    "%" PRIu64 " devices do not divide evenly over %" PRIu64 " machines",
+                    "hardware.count %" PRIu64 " does not divide evenly over %" PRIu64 " machines",
                     hw->count, hw->nodes);
     if (p->tensor % p->context != 0)
         vp_diag_add(ctx->diags, VP_D_LAYOUT, &s->source[VP_F_CONTEXT_PARALLEL].pos,

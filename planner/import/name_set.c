@@ -11,6 +11,7 @@
 struct vp_name_pattern {
     const struct vp_regex *regex; /* NULL: a glob */
     const char *glob;
+    size_t literal; /* characters before the first wildcard */
     bool canonical; /* the glob is in canonical form and tried against that only */
     bool inside;    /* it names modules inside what it matches, too */
     bool wrapped;   /* it speaks of a wrapping model, so those forms are tried */
@@ -114,6 +115,7 @@ bool vp_module_name(struct vp_module_name *out, const char *module) {
     out->fused[0] = '\0';
     if (!canonicalise(out->canonical, sizeof out->canonical, own))
         return false;
+    out->length = strlen(out->canonical);
     set_fused(out);
     const char *names[] = {out->canonical, own};
     int name_count = strcmp(own, out->canonical) == 0 ? 1 : 2;
@@ -232,6 +234,7 @@ static bool add_glob(struct vp_arena *arena, struct vp_name_set *set, const char
     const char *canonical = canonical_copy(arena, glob);
     struct vp_name_pattern entry = {.glob = canonical, .wrapped = names_wrapper(canonical)};
     entry.inside = !vp_text_ends(canonical, "*");
+    entry.literal = strcspn(canonical, "*?");
     /* A leading wildcard may stand for a prefix that the canonical form has not. */
     entry.canonical = !strchr("*?", *canonical) && !entry.wrapped &&
                       !vp_text_starts(canonical, "model.") && *canonical;
@@ -315,8 +318,12 @@ static bool glob_matches(const struct vp_name_pattern *pattern, const char *name
 
 static bool pattern_matches(const struct vp_name_pattern *pattern,
                             const struct vp_module_name *module) {
-    if (pattern->canonical)
-        return glob_matches(pattern, module->canonical);
+    if (pattern->canonical) {
+        /* most of a list speaks of other layers: seen at once */
+        return module->length >= pattern->literal &&
+               memcmp(module->canonical, pattern->glob, pattern->literal) == 0 &&
+               glob_matches(pattern, module->canonical);
+    }
     int forms = pattern->wrapped ? module->all_forms : module->plain_forms;
     for (int i = 0; i < forms; i++)
         if (pattern->regex ? vp_regex_match(pattern->regex, module->forms[i])

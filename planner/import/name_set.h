@@ -35,6 +35,7 @@ enum { VP_MODULE_NAME = 256, VP_MODULE_FORMS = 10, VP_MODULE_PARTS = 16 };
 /* A module's name, prepared for matching. */
 struct vp_module_name {
     char canonical[VP_MODULE_NAME];
+    size_t length;              /* of canonical */
     char fused[VP_MODULE_NAME]; /* canonical, with "qkv_proj" for "q_proj" and so on; or "" */
     char forms[VP_MODULE_FORMS][VP_MODULE_NAME]; /* what patterns are tried against: */
     int plain_forms; /* the first ones, of a model that is not wrapped */

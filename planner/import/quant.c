@@ -6,61 +6,6 @@
 #include "planner/base/text.h"
 #include "planner/import/quant_rules.h"
 
-/* ---- formats by name ---- */
-
-/* What precision.weights may name. group: the usual one, 0: the format has none to choose. */
-static const struct {
-    const char *name;
-    struct vp_scheme scheme;
-} FORMATS[] = {
-    {"fp32", {.data = VP_DTYPE_FP32}},
-    {"bf16", {.data = VP_DTYPE_BF16}},
-    {"fp16", {.data = VP_DTYPE_FP16}},
-    {"fp8", {.data = VP_DTYPE_FP8, .scale = VP_SCALE_TENSOR, .scale_dtype = VP_DTYPE_FP32}},
-    {"int8", {.data = VP_DTYPE_INT8, .scale = VP_SCALE_CHANNEL, .scale_dtype = VP_DTYPE_FP32}},
-    {"int4",
-     {.data = VP_DTYPE_INT4, .scale = VP_SCALE_GROUP, .scale_dtype = VP_DTYPE_BF16, .group = 128}},
-    {"nf4",
-     {.data = VP_DTYPE_NF4, .scale = VP_SCALE_GROUP, .scale_dtype = VP_DTYPE_FP32, .group = 64}},
-    {"mxfp4", {.data = VP_DTYPE_MXFP4}},
-    {"nvfp4", {.data = VP_DTYPE_NVFP4, .scale = VP_SCALE_TENSOR, .scale_dtype = VP_DTYPE_FP32}},
-};
-
-/* Sets the group where the format allows one: int8 and int4 any, the others only their own. */
-static bool set_group(struct vp_scheme *scheme, uint64_t group) {
-    uint64_t own = scheme->data == VP_DTYPE_MXFP4   ? 32
-                   : scheme->data == VP_DTYPE_NVFP4 ? 16
-                   : scheme->data == VP_DTYPE_NF4   ? 64
-                                                    : 0;
-    if (group == 0 || group == own)
-        return true;
-    if ((scheme->data != VP_DTYPE_INT8 && scheme->data != VP_DTYPE_INT4) || group > UINT32_MAX)
-        return false;
-    scheme->scale = VP_SCALE_GROUP;
-    scheme->scale_dtype = VP_DTYPE_BF16;
-    scheme->group = (uint32_t)group;
-    return true;
-}
-
-bool vp_quant_format(struct vp_scheme *out, const char *name, uint64_t group, bool double_quant) {
-    for (size_t i = 0; name && i < sizeof FORMATS / sizeof *FORMATS; i++) {
-        if (!vp_name_eq(name, FORMATS[i].name))
-            continue;
-        struct vp_scheme scheme = FORMATS[i].scheme;
-        if (!set_group(&scheme, group))
-            return false;
-        if (double_quant) {
-            if (scheme.data != VP_DTYPE_NF4)
-                return false;
-            scheme.scale_dtype = VP_DTYPE_DOUBLE8;
-        }
-        vp_quant_describe(&scheme);
-        *out = scheme;
-        return true;
-    }
-    return false;
-}
-
 /* ---- one format for all Linear modules ---- */
 
 /* DeepSeek, Qwen and others (tiles of 128 x 128), vLLM (one scale per matrix). The type of the

@@ -29,8 +29,5 @@ const struct vp_scheme *vp_quant_scheme(const struct vp_quant *quant, const char
  * matches any of the role's names decides. layer: from 0; block: what that layer is. */
 const struct vp_scheme *vp_quant_role_scheme(const struct vp_quant *quant, uint32_t layer,
                                              const struct vp_block *block, enum vp_role role);
-/* precision.weights: a format by name ("fp8", "int8", "int4", "nf4", "mxfp4", "nvfp4", "bf16",
- * "fp16", "fp32"); group 0: the format's usual. False: no such format. */
-bool vp_quant_format(struct vp_scheme *out, const char *name, uint64_t group, bool double_quant);
 
 #endif

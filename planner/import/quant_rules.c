@@ -6,6 +6,7 @@
 
 #include "planner/base/text.h"
 #include "planner/base/units.h"
+#include "planner/model/scheme_format.h"
 
 enum { MAX_COUNT = 1 << 24 }; /* no group or tile is larger than a matrix's side */
 
@@ -101,31 +102,10 @@ void vp_quant_block(struct vp_quant_reader *reader, const struct vp_node *map, c
     out[1] = (uint32_t)side[1];
 }
 
-void vp_quant_describe(struct vp_scheme *scheme) {
-    const char *data = vp_dtype_name(scheme->data);
-    const char *order = scheme->extra_per_input == 4   ? ", act order"
-                        : scheme->extra_per_input == 2 ? ", smoothed"
-                                                       : "";
-    char *name = scheme->name;
-    size_t n = sizeof scheme->name;
-    if (scheme->scale == VP_SCALE_CHANNEL)
-        snprintf(name, n, "%s per channel%s", data, order);
-    else if (scheme->scale == VP_SCALE_BLOCK)
-        snprintf(name, n, "%s block %ux%u", data, scheme->block_out, scheme->block_in);
-    else if (scheme->scale == VP_SCALE_GROUP && scheme->scale_dtype == VP_DTYPE_DOUBLE8)
-        snprintf(name, n, "%s double quant", data);
-    else if (scheme->scale == VP_SCALE_GROUP && scheme->scale_dtype == VP_DTYPE_E8M0)
-        snprintf(name, n, "mx%s", data);
-    else if (scheme->scale == VP_SCALE_GROUP && scheme->data != VP_DTYPE_NF4)
-        snprintf(name, n, "%s group %u%s", data, scheme->group, order);
-    else
-        snprintf(name, n, "%s%s", data, order);
-}
-
 const struct vp_scheme *vp_quant_keep(struct vp_quant_reader *reader, struct vp_scheme scheme) {
     struct vp_scheme *kept = VP_NEW(reader->ctx->arena, struct vp_scheme);
     *kept = scheme;
-    vp_quant_describe(kept);
+    vp_scheme_describe(kept);
     return kept;
 }
 

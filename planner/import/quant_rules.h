@@ -58,8 +58,6 @@ void vp_quant_block(struct vp_quant_reader *reader, const struct vp_node *map, c
 
 /* A copy that lives as long as the rules. The name is made from the other members. */
 const struct vp_scheme *vp_quant_keep(struct vp_quant_reader *reader, struct vp_scheme scheme);
-/* Fills scheme->name: "fp8 block 128x128", "int4 group 128". */
-void vp_quant_describe(struct vp_scheme *scheme);
 /* The element format of the checkpoint's own 16-bit scales. */
 enum vp_dtype vp_quant_half(const struct vp_quant *quant);
 

@@ -111,7 +111,7 @@ static bool refuse_dtype(struct vp_reading *r, enum vp_field field, enum vp_dtyp
     if (!cache || !later)
         return refuse(r, field, node, label);
     vp_diag_add(r->ctx->diags, VP_D_UNMODELLED, &node->pos,
-                "%s: a %s KV cache is not modelled in this version", label, node->text);
+                "%s: a KV cache of type %s is not modelled yet", label, node->text);
     vp_diag_hint(r->ctx->diags, "modelled are %s", wanted(field));
     return false;
 }

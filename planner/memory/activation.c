@@ -48,7 +48,7 @@ static uint64_t profile_tokens(const struct vp_scenario *scenario)
 
 void vp_activation_make(struct vp_activation *out, const struct vp_scenario *scenario, bool last)
 {
-    const struct vp_vllm_rules *rules = &scenario->engine.rules;
+    const struct vp_rules *rules = &scenario->engine.rules;
     const struct vp_model *model = scenario->model;
     uint64_t element = vp_dtype_bytes(scenario->precision.compute, vp_sum(1)).v;
     struct width width = widest(scenario);

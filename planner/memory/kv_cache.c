@@ -26,12 +26,15 @@ static struct vp_sum token_bytes(const struct vp_attention *a, const struct vp_l
 }
 
 /* State of one sequence in one recurrent layer on one rank: the recurrence in its own type, the
- * convolution's last kernel - 1 columns in 16 bit. */
+ * convolution's last kernel - 1 columns in 16 bit (transformers keeps all kernel columns). */
 static struct vp_sum state_bytes(const struct vp_attention *a, const struct vp_layout *layout,
-                                 enum vp_dtype compute)
+                                 const struct vp_scenario *scenario)
 {
-    enum vp_dtype dtype = a->state_dtype != VP_DTYPE_UNSET ? a->state_dtype : compute;
-    uint64_t columns = a->conv_kernel > 0 ? a->conv_kernel - 1 : 0;
+    enum vp_dtype dtype =
+        a->state_dtype != VP_DTYPE_UNSET ? a->state_dtype : scenario->precision.compute;
+    bool given = a->linear == VP_LINEAR_GIVEN; /* the convolution's elements as they are */
+    bool all = scenario->engine.kind == VP_ENGINE_TRANSFORMERS && !given;
+    uint64_t columns = a->conv_kernel == 0 ? 0 : a->conv_kernel - (all ? 0 : 1);
     struct vp_sum state = vp_dtype_bytes(
         dtype, vp_sum(vp_ceil_div(a->state_elements, layout->attention)));
     struct vp_sum conv =
@@ -42,7 +45,8 @@ static struct vp_sum state_bytes(const struct vp_attention *a, const struct vp_l
 static bool describe(struct vp_kv_type *type, const struct vp_scenario *scenario,
                      const struct vp_attention *a, const struct vp_layout *layout)
 {
-    bool groups = scenario->engine.rules.window_groups && !scenario->engine.hybrid_off;
+    bool groups = scenario->engine.kind != VP_ENGINE_VLLM ||
+                  (scenario->engine.rules.window_groups && !scenario->engine.hybrid_off);
     struct vp_sum bytes;
 
     memset(type, 0, sizeof *type);
@@ -50,7 +54,7 @@ static bool describe(struct vp_kv_type *type, const struct vp_scenario *scenario
         return false;
     if (a->kind == VP_ATTENTION_LINEAR) {
         type->kind = VP_KV_STATE;
-        bytes = state_bytes(a, layout, scenario->precision.compute);
+        bytes = state_bytes(a, layout, scenario);
         type->state_bytes = bytes.v;
     } else {
         type->kind = a->kind == VP_ATTENTION_MLA ? VP_KV_LATENT : VP_KV_FULL;
@@ -96,7 +100,7 @@ static void collect(struct vp_kv_plan *plan, const struct vp_scenario *scenario,
 /* A hybrid's attention block grows until one page of it holds a state. */
 static void align_block(struct vp_kv_plan *plan, const struct vp_scenario *scenario)
 {
-    const struct vp_vllm_rules *rules = &scenario->engine.rules;
+    const struct vp_rules *rules = &scenario->engine.rules;
     uint64_t state = 0, token = 0, align = rules->state_align;
 
     for (uint32_t t = 0; t < plan->types; t++) {
@@ -158,7 +162,7 @@ static bool one_group(struct vp_kv_plan *plan)
         plan->page_bytes = vp_max(plan->page_bytes, page.v);
     }
     plan->groups = plan->types > 0;
-    plan->block_bytes = bytes.v;
+    plan->unit_bytes = bytes.v;
     plan->overflow |= bytes.overflow;
     return true;
 }
@@ -185,8 +189,43 @@ static void split_groups(struct vp_kv_plan *plan)
     }
     unify_pages(plan);
     struct vp_sum bytes = vp_sum_mul(vp_sum(plan->page_bytes), plan->group_layers);
-    plan->block_bytes = bytes.v;
+    plan->unit_bytes = bytes.v;
     plan->overflow |= bytes.overflow;
+}
+
+static void sum_types(struct vp_kv_plan *plan)
+{
+    struct vp_sum token = vp_sum(0), state = vp_sum(0);
+
+    for (uint32_t t = 0; t < plan->types; t++) {
+        const struct vp_kv_type *type = &plan->type[t];
+        if (type->kind == VP_KV_FULL || type->kind == VP_KV_LATENT)
+            token = vp_sum_plus(token, vp_sum_mul(vp_sum(type->token_bytes), type->layers));
+        state = vp_sum_plus(state, vp_sum_mul(vp_sum(type->state_bytes), type->layers));
+    }
+    plan->token_bytes = token.v;
+    plan->state_bytes = state.v;
+    plan->overflow |= token.overflow || state.overflow;
+}
+
+/* SGLang: a token slot in all full layers, and its share of the window layers' slots. Without full
+ * layers the window layers' slots are the pool. */
+static uint64_t token_cell(struct vp_kv_plan *plan, const struct vp_scenario *scenario)
+{
+    const uint64_t billion = 1000000000;
+    struct vp_sum window = vp_sum(0);
+
+    for (uint32_t t = 0; t < plan->types; t++) {
+        const struct vp_kv_type *type = &plan->type[t];
+        plan->type[t].block = plan->block_size;
+        if (type->kind == VP_KV_WINDOW || type->kind == VP_KV_CHUNK)
+            window = vp_sum_plus(window, vp_sum_mul(vp_sum(type->token_bytes), type->layers));
+    }
+    plan->overflow |= window.overflow;
+    if (plan->token_bytes == 0)
+        return window.v;
+    return plan->token_bytes +
+           vp_mul_div(window.v, scenario->engine.rules.window_share_ppb, billion);
 }
 
 void vp_kv_plan_make(struct vp_kv_plan *out, const struct vp_scenario *scenario,
@@ -201,27 +240,30 @@ void vp_kv_plan_make(struct vp_kv_plan *out, const struct vp_scenario *scenario,
     out->context_ranks = vp_max(scenario->parallel.context, 1);
     out->state_pages = engine->prefix_caching ? engine->rules.state_pages_cached : 1;
     collect(out, scenario, stage, &layout);
-    align_block(out, scenario);
-    if (scenario->measured.known[VP_M_BLOCK_SIZE])
-        out->block_size = scenario->measured.value[VP_M_BLOCK_SIZE];
-    if (!one_group(out))
-        split_groups(out);
-    struct vp_sum token = vp_sum(0), state = vp_sum(0);
-    for (uint32_t t = 0; t < out->types; t++) {
-        const struct vp_kv_type *type = &out->type[t];
-        if (type->kind == VP_KV_FULL || type->kind == VP_KV_LATENT)
-            token = vp_sum_plus(token, vp_sum_mul(vp_sum(type->token_bytes), type->layers));
-        state = vp_sum_plus(state, vp_sum_mul(vp_sum(type->state_bytes), type->layers));
+    sum_types(out);
+    if (scenario->engine.kind == VP_ENGINE_VLLM) {
+        align_block(out, scenario);
+        if (scenario->measured.known[VP_M_BLOCK_SIZE])
+            out->block_size = scenario->measured.value[VP_M_BLOCK_SIZE];
+        if (!one_group(out))
+            split_groups(out);
+    } else {
+        out->cut = scenario->engine.kind == VP_ENGINE_SGLANG ? VP_KV_TOKENS : VP_KV_BYTES;
+        out->groups = out->types > 0;
+        out->unit_bytes = out->cut == VP_KV_BYTES ? 1 : token_cell(out, scenario);
+        out->separate_state = out->cut == VP_KV_TOKENS && out->state_bytes > 0;
     }
-    out->token_bytes = token.v;
-    out->state_bytes = state.v;
-    out->overflow |= token.overflow || state.overflow;
 }
 
 uint64_t vp_kv_pages(const struct vp_kv_plan *plan, const struct vp_kv_type *type, uint64_t tokens)
 {
     uint64_t most;
 
+    if (plan->cut != VP_KV_PAGED) {
+        if (type->kind == VP_KV_STATE)
+            return 1;
+        return type->window > 0 ? vp_min(tokens, type->window) : tokens;
+    }
     switch (type->kind) {
     case VP_KV_FULL:
     case VP_KV_LATENT: {
@@ -240,29 +282,35 @@ uint64_t vp_kv_pages(const struct vp_kv_plan *plan, const struct vp_kv_type *typ
     return 0;
 }
 
-uint64_t vp_kv_blocks(const struct vp_kv_plan *plan, uint64_t tokens)
+uint64_t vp_kv_units(const struct vp_kv_plan *plan, uint64_t tokens)
 {
-    uint64_t blocks = 0;
+    struct vp_sum units = vp_sum(0);
 
-    for (uint32_t t = 0; t < plan->types; t++)
-        blocks += plan->type[t].groups * vp_kv_pages(plan, &plan->type[t], tokens);
-    return blocks;
+    if (plan->cut == VP_KV_TOKENS && plan->unit_bytes > 0)
+        return vp_ceil_div(tokens, plan->block_size) * plan->block_size;
+    for (uint32_t t = 0; t < plan->types; t++) {
+        const struct vp_kv_type *type = &plan->type[t];
+        uint64_t each = plan->cut == VP_KV_PAGED ? type->groups
+                                                 : type->layers * (type->token_bytes + type->state_bytes);
+        units = vp_sum_plus(units, vp_sum_mul(vp_sum(vp_kv_pages(plan, type, tokens)), each));
+    }
+    return units.overflow ? UINT64_MAX : units.v;
 }
 
-uint64_t vp_kv_longest(const struct vp_kv_plan *plan, uint64_t blocks, uint64_t sequences,
+uint64_t vp_kv_longest(const struct vp_kv_plan *plan, uint64_t units, uint64_t sequences,
                        uint64_t limit)
 {
     uint64_t fits = 0, beyond = limit;
 
     if (sequences == 0)
         return limit;
-    blocks /= sequences;
-    if (vp_kv_blocks(plan, limit) <= blocks)
+    units /= sequences;
+    if (vp_kv_units(plan, limit) <= units)
         return limit;
-    /* blocks never fall with the length (a test), so bisection is exact */
+    /* units never fall with the length (a test), so bisection is exact */
     while (beyond - fits > 1) {
         uint64_t middle = fits + (beyond - fits) / 2;
-        if (vp_kv_blocks(plan, middle) <= blocks)
+        if (vp_kv_units(plan, middle) <= units)
             fits = middle;
         else
             beyond = middle;
@@ -270,12 +318,36 @@ uint64_t vp_kv_longest(const struct vp_kv_plan *plan, uint64_t blocks, uint64_t 
     return fits;
 }
 
-void vp_kv_add(struct vp_ledger *ledger, const struct vp_kv_plan *plan, uint64_t sequences,
-               uint64_t tokens, uint32_t device)
+/* Rows of an engine without pages: sequences x tokens kept x layers x bytes. */
+static void add_kept(struct vp_ledger *ledger, const struct vp_kv_plan *plan, uint64_t sequences,
+                     uint64_t tokens, uint32_t device)
+{
+    for (uint32_t t = 0; t < plan->types; t++) {
+        const struct vp_kv_type *type = &plan->type[t];
+        bool state = type->kind == VP_KV_STATE;
+        uint64_t kept = vp_kv_pages(plan, type, tokens);
+        uint64_t each = state ? type->state_bytes : type->token_bytes;
+        struct vp_row *row = vp_ledger_add(
+            ledger, state ? VP_C_RECURRENT_STATE : VP_C_KV_CACHE,
+            state ? VP_FORMULA_KV_STATE_PLAIN : VP_FORMULA_KV_TOKENS, device,
+            vp_kv_kind_name(type->kind));
+        row->from = VP_STEP_CAPTURE;
+        row->layers = (uint32_t)type->layers;
+        vp_row_input(row, "sequences", sequences);
+        if (!state)
+            vp_row_input(row, "tokens_kept", kept);
+        vp_row_input(row, "layers", type->layers);
+        vp_row_input(row, state ? "state_bytes" : "token_bytes", each);
+        vp_row_exact(ledger, row, vp_sum_mul(vp_sum_mul(vp_sum_mul(vp_sum(sequences), kept),
+                                                        type->layers), each));
+    }
+}
+
+static void add_paged(struct vp_ledger *ledger, const struct vp_kv_plan *plan, uint64_t sequences,
+                      uint64_t tokens, uint32_t device)
 {
     bool uniform = plan->groups == 1;
 
-    ledger->overflow |= plan->overflow;
     for (uint32_t t = 0; t < plan->types; t++) {
         const struct vp_kv_type *type = &plan->type[t];
         uint64_t pages = vp_kv_pages(plan, type, tokens);
@@ -283,9 +355,9 @@ void vp_kv_add(struct vp_ledger *ledger, const struct vp_kv_plan *plan, uint64_t
         struct vp_sum bytes = vp_sum_mul(vp_sum(sequences), pages);
         struct vp_row *row = vp_ledger_add(
             ledger, state ? VP_C_RECURRENT_STATE : VP_C_KV_CACHE,
-            state                          ? VP_FORMULA_KV_STATE
-            : type->kind == VP_KV_LATENT   ? VP_FORMULA_KV_LATENT
-                                           : VP_FORMULA_KV_PAGE,
+            state                        ? VP_FORMULA_KV_STATE
+            : type->kind == VP_KV_LATENT ? VP_FORMULA_KV_LATENT
+                                         : VP_FORMULA_KV_PAGE,
             device, vp_kv_kind_name(type->kind));
         row->from = VP_STEP_CAPTURE;
         row->layers = (uint32_t)type->layers;
@@ -293,21 +365,29 @@ void vp_kv_add(struct vp_ledger *ledger, const struct vp_kv_plan *plan, uint64_t
         vp_row_input(row, "tokens", tokens);
         vp_row_input(row, "pages", pages);
         vp_row_input(row, "block", type->block);
-        if (state)
-            vp_row_input(row, "state_bytes", type->state_bytes);
-        else
-            vp_row_input(row, "token_bytes", type->token_bytes);
+        vp_row_input(row, state ? "state_bytes" : "token_bytes",
+                     state ? type->state_bytes : type->token_bytes);
         if (uniform) {
             uint64_t page = state ? type->state_bytes : type->token_bytes * type->block;
             vp_row_input(row, "layers", type->layers);
             bytes = vp_sum_mul(vp_sum_mul(bytes, page), type->layers);
         } else {
             vp_row_input(row, "groups", type->groups);
-            vp_row_input(row, "block_bytes", plan->block_bytes);
-            bytes = vp_sum_mul(vp_sum_mul(bytes, type->groups), plan->block_bytes);
+            vp_row_input(row, "block_bytes", plan->unit_bytes);
+            bytes = vp_sum_mul(vp_sum_mul(bytes, type->groups), plan->unit_bytes);
         }
         vp_row_exact(ledger, row, bytes);
     }
+}
+
+void vp_kv_add(struct vp_ledger *ledger, const struct vp_kv_plan *plan, uint64_t sequences,
+               uint64_t tokens, uint32_t device)
+{
+    ledger->overflow |= plan->overflow;
+    if (plan->cut == VP_KV_PAGED)
+        add_paged(ledger, plan, sequences, tokens, device);
+    else
+        add_kept(ledger, plan, sequences, tokens, device);
 }
 
 const char *vp_kv_kind_name(enum vp_kv_kind kind)

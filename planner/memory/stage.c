@@ -31,11 +31,19 @@ struct vp_layout vp_stage_layout(const struct vp_scenario *scenario) {
     enum { VOCAB_PAD = 64 }; /* vLLM vocab_parallel_embedding.py, DEFAULT_VOCAB_PADDING_SIZE */
     uint64_t tensor = scenario->parallel.tensor;
     uint64_t all = tensor * scenario->parallel.data;
-    struct vp_layout layout = {tensor, tensor, 1, tensor, VOCAB_PAD};
+    uint64_t attention = tensor / vp_max(scenario->parallel.attention_data, 1);
+    struct vp_layout layout = {.tensor = tensor,
+                               .attention = vp_max(attention, 1),
+                               .vocab = vp_max(attention, 1),
+                               .expert_ranks = 1,
+                               .expert_width = tensor,
+                               .vocab_pad = VOCAB_PAD};
 
+    if (scenario->engine.kind == VP_ENGINE_TRANSFORMERS)
+        layout.vocab_pad = 1;
     if (scenario->parallel.expert > 1) {
         layout.expert_ranks = scenario->parallel.expert;
-        layout.expert_width = 1;
+        layout.expert_width = vp_max(all / scenario->parallel.expert, 1);
     } else if (scenario->engine.expert_parallel) {
         layout.expert_ranks = all;
         layout.expert_width = 1;

@@ -16,8 +16,9 @@ struct vp_stage vp_stage_split(uint32_t layers, uint32_t count, uint32_t stage);
 /* Layers of a block kind on the stage. */
 uint32_t vp_stage_layers(const struct vp_model *model, const struct vp_stage *stage,
                          uint32_t block);
-/* How vLLM divides tensors: dense matrices and heads over the tensor-parallel ranks; experts by
- * their width, or with enable_expert_parallel whole experts over tensor x data ranks. */
+/* How the engine divides tensors: dense matrices and heads over the tensor-parallel ranks; experts
+ * by their width, or with expert parallelism whole experts over the ranks. SGLang's data-parallel
+ * attention leaves attention, embedding and head with tensor / attention_data ranks. */
 struct vp_layout vp_stage_layout(const struct vp_scenario *scenario);
 
 #endif

@@ -13,7 +13,7 @@ struct part {
 
 /* Kernels pad the sizes of MXFP4 experts on some cards. */
 static void pad_expert(struct vp_op_share *share, const struct vp_op *op,
-                       const struct vp_vllm_rules *rules) {
+                       const struct vp_rules *rules) {
     uint64_t width = rules->expert_width_multiple, hidden = rules->expert_hidden_multiple;
     if (width == 0 || hidden == 0)
         return;
@@ -109,7 +109,7 @@ static void add_vocab(struct vp_ledger *ledger, const struct vp_scenario *scenar
     struct vp_sum bytes = vp_scheme_bytes(how, 1, share.out, share.in);
 
     vp_row_input(row, "vocabulary", op->out);
-    vp_row_input(row, "ranks", layout->tensor);
+    vp_row_input(row, "ranks", layout->vocab);
     vp_row_input(row, "rows", share.out);
     vp_row_input(row, "hidden", share.in);
     vp_row_exact(ledger, row,
@@ -244,8 +244,9 @@ static uint64_t shard_ranks(const struct vp_scenario *scenario, const struct vp_
             kv_heads = vp_max(kv_heads, scenario->model->blocks[i].attention.kv_heads);
         return kv_heads > 0 ? vp_min(layout->attention, kv_heads) : layout->attention;
     case VP_SHARD_WIDTH:
-    case VP_SHARD_VOCAB:
         return layout->tensor;
+    case VP_SHARD_VOCAB:
+        return layout->vocab;
     case VP_SHARD_EXPERT:
         return layout->expert_ranks * layout->expert_width;
     default:

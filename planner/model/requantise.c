@@ -6,23 +6,19 @@
 #include "planner/base/text.h"
 #include "planner/model/scheme_format.h"
 
-static bool is_plain_dtype(enum vp_dtype dtype)
-{
+static bool is_plain_dtype(enum vp_dtype dtype) {
     return dtype == VP_DTYPE_BF16 || dtype == VP_DTYPE_FP16 || dtype == VP_DTYPE_FP32;
 }
 
-static bool is_plain(const struct vp_scheme *scheme)
-{
+static bool is_plain(const struct vp_scheme *scheme) {
     return scheme->scale == VP_SCALE_NONE && is_plain_dtype(scheme->data);
 }
 
-static const struct vp_scheme *scheme_of(const struct vp_model *model, uint32_t block, int role)
-{
+static const struct vp_scheme *scheme_of(const struct vp_model *model, uint32_t block, int role) {
     return &model->schemes[model->blocks[block].scheme[role]];
 }
 
-bool vp_model_is_quantised(const struct vp_model *model)
-{
+bool vp_model_is_quantised(const struct vp_model *model) {
     for (uint32_t b = 0; b < model->block_count; b++)
         for (int role = 0; role < VP_ROLE_COUNT; role++)
             if (!is_plain(scheme_of(model, b, role)))
@@ -30,8 +26,7 @@ bool vp_model_is_quantised(const struct vp_model *model)
     return false;
 }
 
-bool vp_model_has_fp8(const struct vp_model *model)
-{
+bool vp_model_has_fp8(const struct vp_model *model) {
     for (uint32_t b = 0; b < model->block_count; b++)
         for (int role = 0; role < VP_ROLE_COUNT; role++)
             if (scheme_of(model, b, role)->data == VP_DTYPE_FP8)
@@ -41,10 +36,9 @@ bool vp_model_has_fp8(const struct vp_model *model)
 
 /* Norms, convolutions and encoders stay as they are whatever precision.keep says: they are not
  * Linear modules, and no engine quantises them while loading. */
-static bool is_repointed(const struct vp_precision *precision, enum vp_class class_)
-{
-    bool on_demand = class_ == VP_CLASS_EMBEDDING || class_ == VP_CLASS_LM_HEAD ||
-                     class_ == VP_CLASS_ROUTER;
+static bool is_repointed(const struct vp_precision *precision, enum vp_class class_) {
+    bool on_demand =
+        class_ == VP_CLASS_EMBEDDING || class_ == VP_CLASS_LM_HEAD || class_ == VP_CLASS_ROUTER;
     return (vp_class_quantised(class_) || on_demand) && !precision->keep[class_];
 }
 
@@ -55,23 +49,41 @@ struct change {
     const struct vp_precision *precision;
 };
 
+/* Group sizes, blocks and zero points of the checkpoint beat the format's usual ones. */
+static bool is_same_format(const struct vp_scheme *stored, const struct change *change) {
+    uint64_t group = change->precision->group_size;
+    return stored->data == change->scheme.data && (!group || stored->group == group);
+}
+
 static void repoint(struct change *change, const struct vp_model *model, uint8_t *scheme,
-                    enum vp_class class_)
-{
+                    enum vp_class class_) {
     const struct vp_scheme *now = &model->schemes[*scheme];
     if (!change->plain && !is_repointed(change->precision, class_))
         return;
-    /* Group sizes, blocks and zero points of the checkpoint beat the format's usual ones. */
-    bool stored = now->data == change->scheme.data &&
-                  (!change->precision->group_size || now->group == change->precision->group_size);
-    if (stored || *scheme == change->index)
+    if (is_same_format(now, change) || *scheme == change->index)
         return;
     *scheme = (uint8_t)change->index;
     change->changed = true;
 }
 
-static enum vp_status unknown_format(struct vp_ctx *ctx, const struct vp_scenario *scenario)
-{
+/* Everything that the checkpoint quantises has that format already: what it left in 16 bit stays
+ * there. */
+static bool is_stored_so(const struct vp_model *model, const struct change *change) {
+    bool some = false;
+    for (uint32_t b = 0; b < model->block_count; b++) {
+        for (int role = 0; role < VP_ROLE_COUNT; role++) {
+            const struct vp_scheme *scheme = scheme_of(model, b, role);
+            if (is_plain(scheme))
+                continue;
+            if (!is_same_format(scheme, change))
+                return false;
+            some = true;
+        }
+    }
+    return some;
+}
+
+static enum vp_status unknown_format(struct vp_ctx *ctx, const struct vp_scenario *scenario) {
     static const char *const NAMES[] = {"checkpoint", "fp32", "bf16", "fp16",  "fp8",
                                         "int8",       "int4", "nf4",  "mxfp4", "nvfp4"};
     size_t count = sizeof NAMES / sizeof *NAMES;
@@ -85,18 +97,19 @@ static enum vp_status unknown_format(struct vp_ctx *ctx, const struct vp_scenari
     return VP_ERR_INPUT;
 }
 
-enum vp_status vp_model_requantise(struct vp_ctx *ctx, struct vp_scenario *scenario)
-{
+enum vp_status vp_model_requantise(struct vp_ctx *ctx, struct vp_scenario *scenario) {
     const struct vp_precision *precision = &scenario->precision;
     struct vp_model *model = scenario->model;
     struct change change = {.precision = precision};
     enum vp_dtype dtype = vp_dtype_parse(precision->weights);
     /* "bfloat16" and "fp8_e4m3" are bf16 and fp8 */
-    const char *name = is_plain_dtype(dtype) || dtype == VP_DTYPE_FP8 ? vp_dtype_name(dtype)
-                                                                      : precision->weights;
+    const char *name =
+        is_plain_dtype(dtype) || dtype == VP_DTYPE_FP8 ? vp_dtype_name(dtype) : precision->weights;
     if (!vp_scheme_format(&change.scheme, name, precision->group_size, precision->double_quant))
         return unknown_format(ctx, scenario);
     change.plain = is_plain(&change.scheme);
+    if (!change.plain && is_stored_so(model, &change))
+        return VP_OK;
     change.index = vp_model_scheme(model, &change.scheme);
     if (change.index >= VP_MAX_SCHEMES) {
         vp_diag_add(ctx->diags, VP_D_CAP, &scenario->source[VP_F_WEIGHTS].pos,
@@ -116,8 +129,7 @@ enum vp_status vp_model_requantise(struct vp_ctx *ctx, struct vp_scenario *scena
     return VP_OK;
 }
 
-void vp_model_load_plain_as(struct vp_model *model, enum vp_dtype compute)
-{
+void vp_model_load_plain_as(struct vp_model *model, enum vp_dtype compute) {
     struct vp_sum one = vp_sum(1);
     for (uint32_t i = 0; i < model->scheme_count; i++) {
         struct vp_scheme *scheme = &model->schemes[i];

@@ -17,7 +17,8 @@ enum vp_vllm_budget {
     VP_VLLM_V1_GRAPHS    /* the same, minus the graph estimate of a trial capture */
 };
 
-struct vp_vllm_rules {
+struct vp_rules {
+    /* vLLM */
     enum vp_vllm_budget budget;
     bool tokens_by_concurrency; /* the token line is int(max_concurrency x max_model_len) */
     bool window_groups;         /* hybrid KV cache manager: groups of layer types */
@@ -42,6 +43,17 @@ struct vp_vllm_rules {
     struct vp_amount graph_base;      /* bytes, plus per layer: */
     struct vp_amount graph_per_layer;
     struct vp_amount load_excess;     /* what "model loading took" shows beyond the tensors */
+    /* SGLang: what mem_fraction_static leaves out by default, and how pools are shared */
+    uint64_t static_base_bytes;      /* reserved in any case */
+    uint64_t static_token_bytes;     /* per token of a prefill chunk, at least 2048 of them */
+    uint64_t static_graph_bytes;     /* per sequence of the largest captured batch */
+    uint64_t static_rank_bytes;      /* per rank of tensor x pipeline parallelism */
+    uint64_t static_least_bytes;     /* at least so much, on cards above static_least_above_bytes */
+    uint64_t static_least_above_bytes;
+    uint64_t graph_batch;            /* largest captured batch */
+    uint64_t window_share_ppb;       /* tokens of the window pool per token of the full pool */
+    uint64_t state_share_ppb;        /* bytes of the state pool per byte of the token pool */
+
     uint64_t expert_width_multiple, expert_hidden_multiple; /* MXFP4 kernels pad expert sizes */
     uint64_t state_align, latent_align; /* hybrid block sizes are multiples of these */
     const char *overhead_class;       /* name of the row that was used */

@@ -92,11 +92,14 @@ struct vp_engine_arg {
     bool used;
 };
 
+enum vp_engine_kind { VP_ENGINE_VLLM, VP_ENGINE_SGLANG, VP_ENGINE_TRANSFORMERS };
+
 struct vp_engine {
     const char *name; /* "vllm" */
+    enum vp_engine_kind kind;
     const char *version_text;
     struct vp_version version;
-    struct vp_vllm_rules rules;
+    struct vp_rules rules;
     uint64_t max_model_len, max_num_seqs, max_batched_tokens, utilization_ppb, block_size;
     uint64_t kv_cache_bytes, blocks_override; /* 0: not given */
     bool enforce_eager, prefix_caching, chunked_prefill, hybrid_off, expert_parallel;

@@ -23,8 +23,7 @@ static const struct {
 };
 
 /* Sets the group where the format allows one: int8 and int4 any, the others only their own. */
-static bool set_group(struct vp_scheme *scheme, uint64_t group)
-{
+static bool set_group(struct vp_scheme *scheme, uint64_t group) {
     uint64_t own = scheme->data == VP_DTYPE_MXFP4   ? 32
                    : scheme->data == VP_DTYPE_NVFP4 ? 16
                    : scheme->data == VP_DTYPE_NF4   ? 64
@@ -39,8 +38,7 @@ static bool set_group(struct vp_scheme *scheme, uint64_t group)
     return true;
 }
 
-bool vp_scheme_format(struct vp_scheme *out, const char *name, uint64_t group, bool double_quant)
-{
+bool vp_scheme_format(struct vp_scheme *out, const char *name, uint64_t group, bool double_quant) {
     for (size_t i = 0; name && i < sizeof FORMATS / sizeof *FORMATS; i++) {
         if (!vp_name_eq(name, FORMATS[i].name))
             continue;
@@ -59,8 +57,7 @@ bool vp_scheme_format(struct vp_scheme *out, const char *name, uint64_t group, b
     return false;
 }
 
-void vp_scheme_describe(struct vp_scheme *scheme)
-{
+void vp_scheme_describe(struct vp_scheme *scheme) {
     const char *data = vp_dtype_name(scheme->data);
     const char *order = scheme->extra_per_input == 4   ? ", act order"
                         : scheme->extra_per_input == 2 ? ", smoothed"

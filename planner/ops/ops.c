@@ -402,7 +402,7 @@ struct vp_op_share vp_ops_share(const struct vp_op *op, const struct vp_block *b
         break;
     case VP_SHARD_VOCAB: {
         uint64_t pad = layout->vocab_pad;
-        share.out = vp_ceil_div(vp_ceil_div(op->out, pad) * pad, layout->tensor);
+        share.out = vp_ceil_div(vp_ceil_div(op->out, pad) * pad, layout->vocab);
         if (op->vector > 0)
             share.vector = share.out;
         break;

@@ -48,8 +48,9 @@ struct vp_ops {
 
 /* A rank's view of the layout. */
 struct vp_layout {
-    uint64_t tensor;         /* ranks that divide dense matrices and vocabulary */
+    uint64_t tensor;         /* ranks that divide dense matrices */
     uint64_t attention;      /* ranks that divide attention heads (tensor, or less with DP attention) */
+    uint64_t vocab;          /* ranks that divide the vocabulary */
     uint64_t expert_ranks;   /* ranks over which whole experts are dealt; 1: experts' width is divided */
     uint64_t expert_width;   /* ranks that divide the width of each expert */
     uint64_t vocab_pad;      /* vocabulary rows are padded to a multiple of this; 1: not */

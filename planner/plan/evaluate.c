@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "planner/memory/vllm.h"
+#include "planner/memory/engine_stage.h"
 #include "planner/plan/plan.h"
 
 static uint64_t less(uint64_t a, uint64_t b)
@@ -11,11 +11,10 @@ static uint64_t less(uint64_t a, uint64_t b)
 }
 
 static void fill_device(struct vp_device *device, const struct vp_result *result, uint32_t index,
-                        const struct vp_vllm_stage *stage, uint32_t ranks)
+                        const struct vp_engine_stage *stage, uint32_t ranks)
 {
     const struct vp_hardware *hardware = &result->scenario->hardware;
     const struct vp_ledger *ledger = &result->ledger;
-    uint64_t outside = stage->graphs_in_budget ? 0 : stage->graphs.likely;
 
     snprintf(device->id, sizeof device->id, "gpu%u", index * ranks);
     device->first_rank = index * ranks;
@@ -36,14 +35,9 @@ static void fill_device(struct vp_device *device, const struct vp_result *result
                 vp_ledger_component(ledger, index, (enum vp_component)c, device->peak_step);
     device->need = vp_ledger_at(ledger, index, device->peak_step);
     device->capacity_bytes = hardware->memory_bytes;
-    device->reserved_bytes = stage->requested_bytes + outside;
-    uint64_t kv = device->component[VP_C_KV_CACHE].likely +
-                  device->component[VP_C_RECURRENT_STATE].likely;
-    if (stage->pinned) /* the pool is known: what is beside it was there too */
-        device->usable_bytes = device->need.likely - kv + stage->available.likely;
-    else
-        device->usable_bytes = vp_min(less(hardware->memory_bytes, hardware->reserved_bytes),
-                                      device->reserved_bytes);
+    device->usable_bytes = stage->usable_bytes;
+    device->reserved_bytes =
+        stage->reserved_bytes > 0 ? stage->reserved_bytes : device->need.likely;
 }
 
 static int64_t headroom(const struct vp_device *device)
@@ -52,36 +46,36 @@ static int64_t headroom(const struct vp_device *device)
 }
 
 /* vLLM's own figures over all stages: the largest weights, the smallest number of blocks. */
-static void report(struct vp_result *out, const struct vp_vllm_stage *stages, uint32_t count)
+static void report(struct vp_result *out, const struct vp_engine_stage *stages, uint32_t count)
 {
-    struct vp_vllm_report *r = &out->vllm;
+    struct vp_engine_report *r = &out->report;
     const struct vp_scenario *scenario = out->scenario;
     const struct vp_kv_plan *kv = &stages[0].kv;
     uint32_t tightest = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        const struct vp_vllm_stage *s = &stages[i];
+        const struct vp_engine_stage *s = &stages[i];
         if (s->weights.likely > r->weights.likely || i == 0)
             r->weights = s->weights;
         if (s->activation.likely > r->activation_peak.likely || i == 0)
             r->activation_peak = s->activation;
         if (s->graphs.likely > r->graph.likely || i == 0)
             r->graph = s->graphs;
-        r->num_gpu_blocks.low = i ? vp_min(r->num_gpu_blocks.low, s->blocks.low) : s->blocks.low;
+        r->num_gpu_blocks.low = i ? vp_min(r->num_gpu_blocks.low, s->units.low) : s->units.low;
         r->num_gpu_blocks.high =
-            i ? vp_min(r->num_gpu_blocks.high, s->blocks.high) : s->blocks.high;
-        if (s->blocks.likely < stages[tightest].blocks.likely)
+            i ? vp_min(r->num_gpu_blocks.high, s->units.high) : s->units.high;
+        if (s->units.likely < stages[tightest].units.likely)
             tightest = i;
     }
     r->non_torch = stages[0].non_torch;
     r->available_kv = stages[tightest].available;
     r->available_negative = stages[tightest].available_negative;
-    r->num_gpu_blocks.likely = stages[tightest].blocks.likely;
+    r->num_gpu_blocks.likely = stages[tightest].units.likely;
     r->block_size = kv->block_size;
     r->requested_bytes = stages[0].requested_bytes;
     r->graphs_in_budget = stages[0].graphs_in_budget;
 
-    uint64_t per_request = vp_kv_blocks(kv, scenario->engine.max_model_len);
+    uint64_t per_request = vp_kv_units(kv, scenario->engine.max_model_len);
     uint64_t limit = scenario->model->max_position > 0 ? scenario->model->max_position
                                                        : scenario->engine.max_model_len;
     limit = vp_max(limit, scenario->engine.max_model_len);
@@ -93,34 +87,38 @@ static void report(struct vp_result *out, const struct vp_vllm_stage *stages, ui
             milli[i] = vp_mul_div(blocks[i], 1000, per_request);
         if (scenario->engine.rules.tokens_by_concurrency && per_request > 0)
             tokens[i] = vp_mul_div(blocks[i], scenario->engine.max_model_len, per_request);
-        else if (kv->groups > 0)
+        else if (kv->cut == VP_KV_TOKENS)
+            tokens[i] = blocks[i];
+        else if (kv->cut == VP_KV_PAGED && kv->groups > 0)
             tokens[i] = blocks[i] / kv->groups * kv->block_size * kv->context_ranks;
         longest[i] = vp_kv_longest(kv, blocks[i], 1, limit);
     }
 }
 
-static void report_kv(struct vp_result *out, const struct vp_vllm_stage *stages, uint32_t count)
+static void report_kv(struct vp_result *out, const struct vp_engine_stage *stages, uint32_t count)
 {
     struct vp_kv_report *r = &out->kv;
     const struct vp_scenario *scenario = out->scenario;
     const struct vp_kv_plan *kv = &stages[0].kv;
-    uint64_t per_request = vp_kv_blocks(kv, scenario->serve.context);
+    uint64_t per_request = vp_kv_units(kv, scenario->serve.context);
 
     r->known = kv->types > 0;
     for (uint32_t i = 0; i < count; i++) { /* the fullest rank */
         r->bytes_per_token = vp_max(r->bytes_per_token, stages[i].kv.token_bytes);
         r->state_bytes_per_sequence = vp_max(r->state_bytes_per_sequence, stages[i].kv.state_bytes);
-        r->page_bytes = vp_max(r->page_bytes, stages[i].kv.block_bytes);
+        r->page_bytes = vp_max(r->page_bytes, stages[i].kv.unit_bytes);
     }
     r->block_size = kv->block_size;
-    r->blocks = out->vllm.num_gpu_blocks.likely;
+    r->blocks = out->report.num_gpu_blocks.likely;
     if (per_request > 0)
         r->max_concurrency_milli = vp_mul_div(r->blocks, 1000, per_request);
-    if (kv->groups == 1 && kv->type[0].kind <= VP_KV_LATENT)
+    if (kv->cut == VP_KV_TOKENS)
+        r->tokens = r->blocks;
+    else if (kv->cut == VP_KV_PAGED && kv->groups == 1 && kv->type[0].kind <= VP_KV_LATENT)
         r->tokens = r->blocks * kv->block_size * kv->context_ranks;
     else if (per_request > 0)
         r->tokens = vp_mul_div(r->blocks, scenario->serve.context, per_request);
-    r->max_context = out->vllm.estimated_max_model_len.likely;
+    r->max_context = out->report.estimated_max_model_len.likely;
     for (uint32_t i = 0; i < kv->types && i < VP_KV_GROUPS; i++) {
         const struct vp_kv_type *type = &kv->type[i];
         struct vp_kv_group *group = &r->group[r->group_count++];
@@ -154,16 +152,17 @@ static void settle(struct vp_result *out, enum vp_reason reason, int shortage)
 }
 
 /* Would the engine start, and does the workload fit? The first reason of the worst kind is kept. */
-static void judge(struct vp_result *out, const struct vp_vllm_stage *stages)
+static void judge(struct vp_result *out, const struct vp_engine_stage *stages)
 {
     const struct vp_scenario *scenario = out->scenario;
     const struct vp_hardware *hardware = &scenario->hardware;
-    const struct vp_vllm_stage *s = &stages[out->worst];
-    const struct vp_amount *blocks = &out->vllm.num_gpu_blocks;
+    const struct vp_engine_stage *s = &stages[out->worst];
+    const struct vp_amount *blocks = &out->report.num_gpu_blocks;
     uint64_t free_bytes = less(hardware->memory_bytes, hardware->reserved_bytes);
-    bool v1 = scenario->engine.rules.budget >= VP_VLLM_V1_USED;
-    uint64_t one = vp_kv_blocks(&s->kv, scenario->engine.max_model_len);
-    uint64_t all = vp_kv_blocks(&s->kv, scenario->serve.context);
+    bool vllm = scenario->engine.kind == VP_ENGINE_VLLM;
+    bool v1 = vllm && scenario->engine.rules.budget >= VP_VLLM_V1_USED;
+    uint64_t one = vp_kv_units(&s->kv, scenario->engine.max_model_len);
+    uint64_t all = vp_kv_units(&s->kv, scenario->serve.context);
     const struct vp_budget *budget = &scenario->budget;
     struct vp_sum wanted = vp_sum_mul(vp_sum(all), scenario->serve.concurrency);
 
@@ -171,19 +170,23 @@ static void judge(struct vp_result *out, const struct vp_vllm_stage *stages)
     out->reason = VP_REASON_NONE;
     if (hardware->reserved_bytes > 0 && free_bytes < s->requested_bytes && v1 && !s->pinned)
         settle(out, VP_REASON_NO_FREE_MEMORY, 2);
-    if (out->device_count > 0 && s->kv.types > 0 && out->vllm.available_kv.likely == 0)
-        settle(out, VP_REASON_WEIGHTS, out->vllm.available_negative ? 2 : 1);
+    if (out->device_count > 0 && s->kv.types > 0 && out->report.available_kv.likely == 0)
+        settle(out, VP_REASON_WEIGHTS, out->report.available_negative ? 2 : 1);
     else if (s->kv.types == 0 && out->headroom_bytes < 0)
         settle(out, VP_REASON_WEIGHTS, out->devices[out->worst].need.low >
                                                out->devices[out->worst].usable_bytes ? 2 : 1);
     settle(out, VP_REASON_ADMISSION, short_of(blocks, one));
     settle(out, VP_REASON_CONCURRENCY, wanted.overflow ? 2 : short_of(blocks, wanted.v));
     /* The profile run's activations are free again while graphs are captured. */
-    if (!s->graphs_in_budget &&
+    if (vllm && !s->graphs_in_budget &&
         s->requested_bytes + s->graphs.likely > free_bytes + s->activation.likely)
         settle(out, VP_REASON_GRAPHS, 1);
     if (s->kv.state_bytes > 0 && v1 && scenario->engine.max_num_seqs > blocks->likely)
         settle(out, VP_REASON_STATE_SLOTS, 1);
+    /* SGLang: forward passes live in what the static share leaves */
+    if (scenario->engine.kind == VP_ENGINE_SGLANG &&
+        s->requested_bytes + s->non_torch.likely + s->activation.likely + s->graphs.likely > free_bytes)
+        settle(out, VP_REASON_TRANSIENTS, 1);
     const struct vp_device *device = &out->devices[out->worst];
     if (budget->memory_bytes > 0)
         settle(out, VP_REASON_BUDGET, device->need.low > budget->memory_bytes    ? 2
@@ -199,7 +202,7 @@ bool vp_plan_evaluate(struct vp_arena *arena, struct vp_result *out,
 {
     uint32_t count = (uint32_t)scenario->parallel.pipeline;
     uint32_t ranks = (uint32_t)(scenario->parallel.tensor * scenario->parallel.data);
-    struct vp_vllm_stage *stages = VP_NEW_ARRAY(arena, count, struct vp_vllm_stage);
+    struct vp_engine_stage *stages = VP_NEW_ARRAY(arena, count, struct vp_engine_stage);
     struct vp_params params = vp_ops_params(scenario->model);
     bool overflow = params.overflow;
 
@@ -213,7 +216,7 @@ bool vp_plan_evaluate(struct vp_arena *arena, struct vp_result *out,
     out->device_count = count;
     for (uint32_t i = 0; i < count; i++) {
         struct vp_stage stage = vp_stage_split(scenario->model->layer_count, count, i);
-        vp_vllm_stage_make(&stages[i], &out->ledger, scenario, &stage, i);
+        vp_engine_stage_make(&stages[i], &out->ledger, scenario, &stage, i);
         overflow |= stages[i].kv.overflow || stages[i].kv.too_many_types;
         fill_device(&out->devices[i], out, i, &stages[i], ranks);
         if (headroom(&out->devices[i]) < headroom(&out->devices[out->worst]))

@@ -24,14 +24,14 @@ static void set_prices(struct vp_result *out)
     const struct vp_scenario *scenario = out->scenario;
     struct vp_kv_plan kv = kv_of(scenario, out->worst);
     uint64_t context = scenario->serve.context, sequences = scenario->serve.concurrency;
-    uint64_t blocks = out->vllm.num_gpu_blocks.likely;
-    uint64_t now = vp_kv_blocks(&kv, context);
+    uint64_t blocks = out->report.num_gpu_blocks.likely;
+    uint64_t now = vp_kv_units(&kv, context);
     uint64_t limit = scenario->model->max_position;
 
     if (kv.types == 0)
         return;
-    out->prices.per_1k_context = (vp_kv_blocks(&kv, context + 1024) - now) * sequences * kv.block_bytes;
-    out->prices.per_sequence = now * kv.block_bytes;
+    out->prices.per_1k_context = (vp_kv_units(&kv, context + 1024) - now) * sequences * kv.unit_bytes;
+    out->prices.per_sequence = now * kv.unit_bytes;
     out->prices.max_concurrency = now > 0 ? blocks / now : 0;
     if (limit == 0)
         limit = UINT64_C(1) << 32;
@@ -114,14 +114,14 @@ static const char *admission_text(struct vp_ctx *ctx, const struct vp_result *ou
 {
     const struct vp_scenario *scenario = out->scenario;
     struct vp_kv_plan kv = kv_of(scenario, out->worst);
-    uint64_t bytes = vp_kv_blocks(&kv, scenario->engine.max_model_len) * kv.block_bytes;
+    uint64_t bytes = vp_kv_units(&kv, scenario->engine.max_model_len) * kv.unit_bytes;
 
     return vp_arena_printf(
         ctx->arena,
         "one sequence of max_model_len %s needs %s GiB of cache, %s GiB are left for it; "
         "longest that fits: %s tokens",
         vp_format_count(ctx->arena, scenario->engine.max_model_len), gib(ctx, bytes),
-        gib(ctx, out->vllm.available_kv.likely),
+        gib(ctx, out->report.available_kv.likely),
         vp_format_count(ctx->arena, out->kv.max_context));
 }
 
@@ -134,7 +134,7 @@ static const char *free_text(struct vp_ctx *ctx, const struct vp_result *out)
                            "vLLM refuses to start: %s GiB are free, gpu_memory_utilization asks "
                            "for %s GiB; others hold %s GiB",
                            gib(ctx, hardware->memory_bytes - taken),
-                           gib(ctx, out->vllm.requested_bytes), gib(ctx, taken));
+                           gib(ctx, out->report.requested_bytes), gib(ctx, taken));
 }
 
 static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out)
@@ -150,8 +150,8 @@ static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out)
     case VP_REASON_WEIGHTS:
         return vp_arena_printf(ctx->arena,
                                "weights (%s GiB) and overheads leave nothing of %s GiB for the cache",
-                               gib(ctx, out->vllm.weights.likely),
-                               gib(ctx, out->vllm.requested_bytes));
+                               gib(ctx, out->report.weights.likely),
+                               gib(ctx, out->report.requested_bytes));
     case VP_REASON_ADMISSION:
         return admission_text(ctx, out);
     case VP_REASON_CONCURRENCY:
@@ -165,14 +165,23 @@ static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out)
         return vp_arena_printf(ctx->arena,
                                "graphs (%s GiB) come on top of the %s GiB that vLLM asks for and "
                                "may exceed the card's %s GiB",
-                               gib(ctx, out->vllm.graph.likely), gib(ctx, out->vllm.requested_bytes),
+                               gib(ctx, out->report.graph.likely), gib(ctx, out->report.requested_bytes),
                                gib(ctx, device->capacity_bytes));
+    case VP_REASON_TRANSIENTS:
+        return vp_arena_printf(ctx->arena,
+                               "the static share leaves %s GiB for forward passes (%s GiB) and graphs "
+                               "(%s GiB); a smaller prefill chunk or mem_fraction_static helps",
+                               gib(ctx, device->capacity_bytes > out->report.requested_bytes
+                                            ? device->capacity_bytes - out->report.requested_bytes
+                                            : 0),
+                               gib(ctx, out->report.activation_peak.likely),
+                               gib(ctx, out->report.graph.likely));
     case VP_REASON_STATE_SLOTS:
         return vp_arena_printf(ctx->arena,
                                "max_num_seqs %s exceeds the pool's %s state pages; vLLM refuses "
                                "that when it captures graphs",
                                vp_format_count(ctx->arena, scenario->engine.max_num_seqs),
-                               vp_format_count(ctx->arena, out->vllm.num_gpu_blocks.likely));
+                               vp_format_count(ctx->arena, out->report.num_gpu_blocks.likely));
     case VP_REASON_BUDGET:
         return vp_arena_printf(ctx->arena, "the scenario's own budget is exceeded: needs %s GiB, "
                                "headroom %s%s GiB, longest context %s",

@@ -16,6 +16,7 @@ enum vp_reason {
     VP_REASON_ADMISSION,      /* one sequence of max_model_len does not fit the pool */
     VP_REASON_CONCURRENCY,    /* the workload's sequences do not fit at once */
     VP_REASON_GRAPHS,         /* what comes on top of the engine's budget exceeds the device */
+    VP_REASON_TRANSIENTS,     /* forward passes may exceed what the static share leaves */
     VP_REASON_STATE_SLOTS,    /* more sequences than state pages */
     VP_REASON_BUDGET          /* the scenario's own budget is exceeded */
 };
@@ -58,8 +59,9 @@ struct vp_kv_report {
     uint32_t group_count;
 };
 
-/* Predicted log quantities. Bytes unless the key says otherwise. */
-struct vp_vllm_report {
+/* Predicted log quantities, whichever of them the engine prints. Bytes unless the name says
+ * otherwise. num_gpu_blocks: blocks (vLLM), token slots (SGLang), bytes (transformers). */
+struct vp_engine_report {
     struct vp_amount weights, activation_peak, non_torch, graph, available_kv;
     bool available_negative;           /* nothing is left for the cache: available_kv is 0 */
     struct vp_amount num_gpu_blocks, kv_cache_tokens; /* counts */
@@ -113,7 +115,7 @@ struct vp_result {
 
     struct vp_ledger ledger;
     struct vp_kv_report kv;
-    struct vp_vllm_report vllm;
+    struct vp_engine_report report;
     struct vp_prices prices;
     struct vp_first_order first_order;
     struct vp_assumption *assumptions;

@@ -21,7 +21,7 @@ static void remove_folder(const char *folder) {
     while ((entry = readdir(dir)) != NULL) {
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         if (entry->d_name[0] != '.' && unlink(path) != 0)
-            rmdir(path);
+            remove_folder(path);
     }
     closedir(dir);
     assert_int_equal(rmdir(folder), 0);

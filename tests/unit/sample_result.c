@@ -42,7 +42,7 @@ void sample_settle(struct sample *f, uint32_t devices, uint64_t capacity, uint64
             r->worst = i;
     }
     r->headroom_bytes = vp_words_headroom(&f->devices[r->worst]);
-    r->vllm.requested_bytes = usable;
+    r->report.requested_bytes = usable;
     f->scenario.hardware.memory_bytes = capacity;
     f->scenario.hardware.memory = vp_exactly(capacity);
 }
@@ -85,16 +85,16 @@ static void fill_figures(struct sample *f) {
                                           .groups = 1,
                                           .bytes_per_token = 2048,
                                           .pages_per_sequence = 2048};
-    r->vllm.weights = vp_exactly(mib(69335));
-    r->vllm.activation_peak = (struct vp_amount){mib(1500), mib(1946), mib(2300)};
-    r->vllm.non_torch = (struct vp_amount){mib(400), mib(676), mib(900)};
-    r->vllm.graph = (struct vp_amount){mib(500), mib(1065), mib(1700)};
-    r->vllm.available_kv = (struct vp_amount){mib(100000), mib(101069), mib(102000)};
-    r->vllm.num_gpu_blocks = (struct vp_amount){40000, 40420, 40800};
-    r->vllm.kv_cache_tokens = (struct vp_amount){640000, 646720, 652800};
-    r->vllm.block_size = 16;
-    r->vllm.max_concurrency_milli = (struct vp_amount){19531, 19736, 19921};
-    r->vllm.estimated_max_model_len = vp_exactly(131072);
+    r->report.weights = vp_exactly(mib(69335));
+    r->report.activation_peak = (struct vp_amount){mib(1500), mib(1946), mib(2300)};
+    r->report.non_torch = (struct vp_amount){mib(400), mib(676), mib(900)};
+    r->report.graph = (struct vp_amount){mib(500), mib(1065), mib(1700)};
+    r->report.available_kv = (struct vp_amount){mib(100000), mib(101069), mib(102000)};
+    r->report.num_gpu_blocks = (struct vp_amount){40000, 40420, 40800};
+    r->report.kv_cache_tokens = (struct vp_amount){640000, 646720, 652800};
+    r->report.block_size = 16;
+    r->report.max_concurrency_milli = (struct vp_amount){19531, 19736, 19921};
+    r->report.estimated_max_model_len = vp_exactly(131072);
     r->prices = (struct vp_prices){mib(2560), mib(5120), 40384, 19, false};
     r->first_order =
         (struct vp_first_order){mib(67285), mib(81920), 0, mib(149205), (int64_t)mib(3687)};
@@ -149,9 +149,9 @@ void sample_make(struct sample *f) {
     sample_add(f, VP_C_WEIGHTS, VP_FORMULA_W_MATRIX, 0, vp_exactly(mib(65259)));
     sample_add(f, VP_C_WEIGHTS, VP_FORMULA_W_VOCAB, 0, vp_exactly(mib(4076)));
     sample_add(f, VP_C_KV_CACHE, VP_FORMULA_KV_NEED, 0, vp_exactly(mib(81920)));
-    sample_add(f, VP_C_ACTIVATIONS, VP_FORMULA_ACT_SAMPLER, 0, f->result.vllm.activation_peak);
-    sample_add(f, VP_C_GRAPHS, VP_FORMULA_GRAPHS, 0, f->result.vllm.graph);
-    sample_add(f, VP_C_RUNTIME, VP_FORMULA_NON_TORCH, 0, f->result.vllm.non_torch);
+    sample_add(f, VP_C_ACTIVATIONS, VP_FORMULA_ACT_SAMPLER, 0, f->result.report.activation_peak);
+    sample_add(f, VP_C_GRAPHS, VP_FORMULA_GRAPHS, 0, f->result.report.graph);
+    sample_add(f, VP_C_RUNTIME, VP_FORMULA_NON_TORCH, 0, f->result.report.non_torch);
     sample_settle(f, 1, mib(196592), mib(176932));
 }
 

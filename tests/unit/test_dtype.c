@@ -14,15 +14,15 @@ static void other_peoples_names(void **state) {
         const char *text;
         enum vp_dtype dtype;
     } KNOWN[] = {
-        {"bfloat16", VP_DTYPE_BF16},        {"BF16", VP_DTYPE_BF16},
-        {"torch.bfloat16", VP_DTYPE_BF16},  {"float16", VP_DTYPE_FP16},
-        {"half", VP_DTYPE_FP16},            {"F16", VP_DTYPE_FP16},
-        {"float32", VP_DTYPE_FP32},         {"F32", VP_DTYPE_FP32},
-        {"fp8_e4m3", VP_DTYPE_FP8},         {"fp8_e5m2", VP_DTYPE_FP8},
-        {"F8_E4M3", VP_DTYPE_FP8},          {"float8_e4m3fn", VP_DTYPE_FP8},
-        {"float8_e4m3fnuz", VP_DTYPE_FP8},  {"torch.float8_e4m3fn", VP_DTYPE_FP8},
-        {"I32", VP_DTYPE_INT32},            {"U8", VP_DTYPE_INT8},
-        {"int64", VP_DTYPE_INT64},          {"F8_E8M0", VP_DTYPE_E8M0},
+        {"bfloat16", VP_DTYPE_BF16},       {"BF16", VP_DTYPE_BF16},
+        {"torch.bfloat16", VP_DTYPE_BF16}, {"float16", VP_DTYPE_FP16},
+        {"half", VP_DTYPE_FP16},           {"F16", VP_DTYPE_FP16},
+        {"float32", VP_DTYPE_FP32},        {"F32", VP_DTYPE_FP32},
+        {"fp8_e4m3", VP_DTYPE_FP8},        {"fp8_e5m2", VP_DTYPE_FP8},
+        {"F8_E4M3", VP_DTYPE_FP8},         {"float8_e4m3fn", VP_DTYPE_FP8},
+        {"float8_e4m3fnuz", VP_DTYPE_FP8}, {"torch.float8_e4m3fn", VP_DTYPE_FP8},
+        {"I32", VP_DTYPE_INT32},           {"U8", VP_DTYPE_INT8},
+        {"int64", VP_DTYPE_INT64},         {"F8_E8M0", VP_DTYPE_E8M0},
     };
     for (size_t i = 0; i < sizeof KNOWN / sizeof *KNOWN; i++)
         assert_int_equal(vp_dtype_parse(KNOWN[i].text), KNOWN[i].dtype);
@@ -55,10 +55,8 @@ static void overflow_sticks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_read_back),
-        cmocka_unit_test(other_peoples_names),
-        cmocka_unit_test(what_is_no_format),
-        cmocka_unit_test(bytes_round_up_to_whole_blocks),
+        cmocka_unit_test(names_read_back),   cmocka_unit_test(other_peoples_names),
+        cmocka_unit_test(what_is_no_format), cmocka_unit_test(bytes_round_up_to_whole_blocks),
         cmocka_unit_test(overflow_sticks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

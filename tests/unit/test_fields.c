@@ -70,11 +70,8 @@ static void sizes_and_shares_are_exact(void **state) {
         uint64_t bytes;
         const char *text;
     } SIZES[] = {
-        {0, "0"},
-        {80000000000, "80 GB"},
-        {UINT64_C(17163091968), "16368 MiB"},
-        {3072, "3 KiB"},
-        {12345, "12345"},
+        {0, "0"},        {80000000000, "80 GB"}, {UINT64_C(17163091968), "16368 MiB"},
+        {3072, "3 KiB"}, {12345, "12345"},
     };
     struct fixture f;
     struct vp_scenario s;

@@ -41,11 +41,8 @@ static void schemes_are_listed_once(void **state) {
 
 static struct vp_block dense(void) {
     struct vp_block block = {.norms = 2};
-    block.attention = (struct vp_attention){.kind = VP_ATTENTION_GQA,
-                                            .heads = 32,
-                                            .kv_heads = 8,
-                                            .head_dim = 128,
-                                            .v_head_dim = 128};
+    block.attention = (struct vp_attention){
+        .kind = VP_ATTENTION_GQA, .heads = 32, .kv_heads = 8, .head_dim = 128, .v_head_dim = 128};
     block.mlp = (struct vp_mlp){.kind = VP_MLP_GATED, .intermediate = 14336};
     return block;
 }
@@ -280,8 +277,8 @@ static void experts(void **state) {
     begin(&c);
     for (int i = 0; i < 3; i++) {
         c.layers[i].mlp.kind = VP_MLP_NONE;
-        c.layers[i].moe = (struct vp_moe){
-            .kind = VP_MLP_GATED, .experts = 128, .top_k = 8, .intermediate = 768};
+        c.layers[i].moe =
+            (struct vp_moe){.kind = VP_MLP_GATED, .experts = 128, .top_k = 8, .intermediate = 768};
     }
     assert_int_equal(validate(&c), VP_OK);
     for (int i = 0; i < 3; i++)

@@ -32,8 +32,7 @@ static void names(void **state) {
     assert_int_equal(match(LIST, 5, "model.layers.10.mlp.gate"), VP_NAME_OTHER);
     assert_int_equal(match(LIST, 5, "model.layers.1.self_attn.q_proj"), VP_NAME_BY_NAME);
     assert_int_equal(match(LIST, 5, "model.visual.blocks.0.attn.qkv"), VP_NAME_BY_NAME);
-    assert_int_equal(match(LIST, 5, "layers.0.mlp.gate.e_score_correction_bias"),
-                     VP_NAME_BY_NAME);
+    assert_int_equal(match(LIST, 5, "layers.0.mlp.gate.e_score_correction_bias"), VP_NAME_BY_NAME);
     assert_int_equal(one("gate", "model.layers.3.block_sparse_moe.gate"), VP_NAME_BY_NAME);
     assert_int_equal(one("", "lm_head"), VP_NAME_OTHER);
 }

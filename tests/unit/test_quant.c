@@ -119,10 +119,11 @@ static void fp8_with_nvfp4_experts(void **state) {
     (void)state;
     struct reader r;
     begin(&r);
-    read_config(&r, "{\"quant_method\": \"fp8\", \"weight_block_size\": [128, 128],"
-                    " \"quant_algo\": \"MIXED_PRECISION\", \"ignore\": [\"*.attn.*\"],"
-                    " \"quantized_layers\": {"
-                    "  \"layers.3.ffn.experts\": {\"group_size\": 16, \"quant_algo\": \"NVFP4\"}}}");
+    read_config(&r,
+                "{\"quant_method\": \"fp8\", \"weight_block_size\": [128, 128],"
+                " \"quant_algo\": \"MIXED_PRECISION\", \"ignore\": [\"*.attn.*\"],"
+                " \"quantized_layers\": {"
+                "  \"layers.3.ffn.experts\": {\"group_size\": 16, \"quant_algo\": \"NVFP4\"}}}");
     assert_string_equal(vp_quant_name(r.quant), "fp8 block 128x128, nvfp4");
     expect(&r, Q, "fp8 block 128x128");
     expect(&r, EXPERT, "nvfp4");
@@ -149,15 +150,14 @@ static void packed_int4(void **state) {
     (void)state;
     struct reader r;
     begin(&r);
-    read_config(
-        &r, "{\"quant_method\": \"compressed-tensors\", \"format\": \"pack-quantized\","
-            " \"config_groups\": {\"group_0\": {\"targets\": [\"Linear\"],"
-            "   \"input_activations\": null, \"output_activations\": null,"
-            "   \"weights\": {\"num_bits\": 4, \"type\": \"int\", \"strategy\": \"group\","
-            "     \"group_size\": 128, \"symmetric\": true, \"actorder\": null,"
-            "     \"block_structure\": null, \"dynamic\": false}}},"
-            " \"ignore\": [\"re:.*self_attn.*\", \"re:.*mlp\\\\.(gate|down)_proj.*\","
-            "   \"model.layers.5.mlp.up_proj\"], \"kv_cache_scheme\": null}");
+    read_config(&r, "{\"quant_method\": \"compressed-tensors\", \"format\": \"pack-quantized\","
+                    " \"config_groups\": {\"group_0\": {\"targets\": [\"Linear\"],"
+                    "   \"input_activations\": null, \"output_activations\": null,"
+                    "   \"weights\": {\"num_bits\": 4, \"type\": \"int\", \"strategy\": \"group\","
+                    "     \"group_size\": 128, \"symmetric\": true, \"actorder\": null,"
+                    "     \"block_structure\": null, \"dynamic\": false}}},"
+                    " \"ignore\": [\"re:.*self_attn.*\", \"re:.*mlp\\\\.(gate|down)_proj.*\","
+                    "   \"model.layers.5.mlp.up_proj\"], \"kv_cache_scheme\": null}");
     assert_string_equal(vp_quant_name(r.quant), "int4 group 128 (compressed-tensors)");
     /* 4096 x 14336 / 2 + 4096 x 112 x 2 */
     assert_int_equal(bytes(&r, UP, 4096, 14336), 30277632);
@@ -215,18 +215,18 @@ static void packed_nvfp4_and_mixed_groups(void **state) {
     (void)state;
     struct reader r;
     begin(&r);
-    read_config(
-        &r, "{\"quant_method\": \"compressed-tensors\", \"format\": \"mixed-precision\","
-            " \"config_groups\": {"
-            "  \"group_0\": {\"format\": \"float-quantized\", \"targets\": ["
-            "    \"re:.*self_attn\\\\.(q|k|v|o)_proj$\", \"model.layers.3.mlp.gate\"],"
-            "   \"weights\": {\"num_bits\": 8, \"type\": \"float\", \"strategy\": \"channel\"},"
-            "   \"input_activations\": {\"dynamic\": true, \"num_bits\": 8}},"
-            "  \"group_1\": {\"format\": \"nvfp4-pack-quantized\", \"targets\": [\"Linear\"],"
-            "   \"weights\": {\"num_bits\": 4, \"type\": \"float\","
-            "     \"strategy\": \"tensor_group\", \"group_size\": 16},"
-            "   \"input_activations\": {\"dynamic\": \"local\", \"num_bits\": 4}}},"
-            " \"ignore\": [\"lm_head\"]}");
+    read_config(&r,
+                "{\"quant_method\": \"compressed-tensors\", \"format\": \"mixed-precision\","
+                " \"config_groups\": {"
+                "  \"group_0\": {\"format\": \"float-quantized\", \"targets\": ["
+                "    \"re:.*self_attn\\\\.(q|k|v|o)_proj$\", \"model.layers.3.mlp.gate\"],"
+                "   \"weights\": {\"num_bits\": 8, \"type\": \"float\", \"strategy\": \"channel\"},"
+                "   \"input_activations\": {\"dynamic\": true, \"num_bits\": 8}},"
+                "  \"group_1\": {\"format\": \"nvfp4-pack-quantized\", \"targets\": [\"Linear\"],"
+                "   \"weights\": {\"num_bits\": 4, \"type\": \"float\","
+                "     \"strategy\": \"tensor_group\", \"group_size\": 16},"
+                "   \"input_activations\": {\"dynamic\": \"local\", \"num_bits\": 4}}},"
+                " \"ignore\": [\"lm_head\"]}");
     assert_string_equal(vp_quant_name(r.quant), "nvfp4, fp8 per channel (compressed-tensors)");
     expect(&r, Q, "fp8 per channel");
     expect(&r, GATE, "fp8 per channel"); /* named itself */
@@ -244,8 +244,10 @@ static void groups_without_weights(void **state) {
     begin(&r);
     /* only the cache is quantised */
     assert_int_equal(
-        read_both(&r, "{\"quant_method\": \"compressed-tensors\", \"config_groups\": {\"group_0\":"
-                      " {\"targets\": [\"Linear\"], \"weights\": null}}}", NULL),
+        read_both(&r,
+                  "{\"quant_method\": \"compressed-tensors\", \"config_groups\": {\"group_0\":"
+                  " {\"targets\": [\"Linear\"], \"weights\": null}}}",
+                  NULL),
         VP_OK);
     assert_null(r.quant);
     fixture_end(&r.f);
@@ -442,8 +444,7 @@ static void roles_by_any_of_their_names(void **state) {
                     " \"quantized_layers\": {"
                     "  \"model.layers.1.block_sparse_moe.experts.0.w1\": {\"quant_algo\":"
                     " \"NVFP4\"}, \"backbone.layers.2.mixer.q_proj\": {\"quant_algo\": \"FP8\"}}}");
-    assert_string_equal(vp_quant_role_scheme(r.quant, 1, &moe, VP_ROLE_EXPERT_GATE)->name,
-                        "nvfp4");
+    assert_string_equal(vp_quant_role_scheme(r.quant, 1, &moe, VP_ROLE_EXPERT_GATE)->name, "nvfp4");
     assert_string_equal(vp_quant_role_scheme(r.quant, 2, &moe, VP_ROLE_EXPERT_GATE)->name, "bf16");
     assert_string_equal(vp_quant_role_scheme(r.quant, 2, &moe, VP_ROLE_Q)->name, "fp8");
 
@@ -540,38 +541,6 @@ static void wrong_values(void **state) {
     fixture_end(&r.f);
 }
 
-/* ---- formats by name ---- */
-
-static void formats(void **state) {
-    (void)state;
-    struct vp_scheme s;
-    assert_true(vp_quant_format(&s, "bf16", 0, false));
-    assert_string_equal(s.name, "bf16");
-    assert_true(vp_quant_format(&s, "fp8", 0, false));
-    assert_int_equal(vp_scheme_bytes(&s, 1, 4096, 4096).v, 16777220);
-    assert_true(vp_quant_format(&s, "int8", 0, false));
-    assert_string_equal(s.name, "int8 per channel");
-    assert_true(vp_quant_format(&s, "int4", 0, false));
-    assert_string_equal(s.name, "int4 group 128");
-    assert_true(vp_quant_format(&s, "int4", 32, false));
-    assert_string_equal(s.name, "int4 group 32");
-    assert_true(vp_quant_format(&s, "INT8", 64, false));
-    assert_string_equal(s.name, "int8 group 64");
-    assert_true(vp_quant_format(&s, "nf4", 0, true));
-    assert_int_equal(vp_scheme_bytes(&s, 1, 4096, 4096).v, 8654848);
-    assert_true(vp_quant_format(&s, "mxfp4", 32, false));
-    assert_true(vp_quant_format(&s, "nvfp4", 16, false));
-    assert_int_equal(vp_scheme_bytes(&s, 1, 4096, 14336).v, 33030148);
-
-    assert_false(vp_quant_format(&s, "fp4", 0, false));
-    assert_false(vp_quant_format(&s, "q8_0", 0, false));
-    assert_false(vp_quant_format(&s, NULL, 0, false));
-    assert_false(vp_quant_format(&s, "fp8", 128, false)); /* no such format */
-    assert_false(vp_quant_format(&s, "nvfp4", 32, false));
-    assert_false(vp_quant_format(&s, "int4", UINT64_C(1) << 32, false));
-    assert_false(vp_quant_format(&s, "int8", 0, true));
-}
-
 /* ---- speed ---- */
 
 static double seconds(void) {
@@ -589,8 +558,9 @@ static void long_lists_are_fast(void **state) {
     struct vp_buf buf = {.arena = &r.f.arena};
     vp_buf_add(&buf, "{\"quant_method\": \"fp8\", \"modules_to_not_convert\": [\"lm_head\"");
     for (int i = 0; i < 500; i++)
-        vp_buf_printf(&buf, i % 2 ? ", \"model.layers.%d.self_attn*\""
-                                  : ", \"model.layers.%d.input_layernorm\"",
+        vp_buf_printf(&buf,
+                      i % 2 ? ", \"model.layers.%d.self_attn*\""
+                            : ", \"model.layers.%d.input_layernorm\"",
                       100 + i);
     vp_buf_add(&buf, "]}");
     read_config(&r, vp_buf_text(&buf));
@@ -684,7 +654,6 @@ int main(void) {
         cmocka_unit_test(roles_by_any_of_their_names),
         cmocka_unit_test(unknown_formats_are_named),
         cmocka_unit_test(wrong_values),
-        cmocka_unit_test(formats),
         cmocka_unit_test(long_lists_are_fast),
         cmocka_unit_test(real_checkpoints),
     };

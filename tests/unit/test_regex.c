@@ -87,9 +87,9 @@ static void like_python(void **state) {
 static void what_is_refused(void **state) {
     (void)state;
     static const char *const BAD[] = {
-        "(a",        "a)",        "[a",         "*a",     "a**",     "a++",          "a\\",
-        "(?<=a)b",   "(?<!a)b",   "(?i)a",      "\\1",    "[z-a]",   "a{200}",       "a{3,2}",
-        "(?P=name)", "\\x41",     "(?P<name a", "a{1,2}*", "(a|*)", "[\\",          "(?=(?=(?=(?=a))))",
+        "(a",        "a)",      "[a",         "*a",      "a**",   "a++",    "a\\",
+        "(?<=a)b",   "(?<!a)b", "(?i)a",      "\\1",     "[z-a]", "a{200}", "a{3,2}",
+        "(?P=name)", "\\x41",   "(?P<name a", "a{1,2}*", "(a|*)", "[\\",    "(?=(?=(?=(?=a))))",
     };
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
         struct vp_arena arena = {.head = NULL};

@@ -101,14 +101,14 @@ static void test_device_line(void **state) {
     f->scenario.hardware.memory.low -= mib(256);
     f->scenario.hardware.reserved_bytes = mib(2048);
     f->devices[0].usable_bytes += mib(1065);
-    f->result.vllm.available_kv = vp_exactly(0);
-    f->result.vllm.available_negative = true;
+    f->result.report.available_kv = vp_exactly(0);
+    f->result.report.available_negative = true;
     const char *text = text_of(f, NULL);
     assert_lines(f, text, 80);
     assert_has(text, "191.98 GiB (191.73..191.98) = 206.14 GB, 2.00 GiB");
     assert_has(text, "with graphs on top 173.83 GiB");
     assert_has(text, "nothing is left for a KV cache");
-    f->result.vllm.graphs_in_budget = true;
+    f->result.report.graphs_in_budget = true;
     f->scenario.engine.kv_cache_bytes = mib(1024);
     assert_has(text_of(f, NULL), "KV cache set to 1.00 GiB, usable");
     f->scenario.engine.name = "sglang";
@@ -205,7 +205,7 @@ static void test_hybrid_and_empty_cache(void **state) {
     assert_has(text, "5 x 65");
     f->result.kv = (struct vp_kv_report){0};
     f->result.prices = (struct vp_prices){0};
-    f->result.vllm.available_negative = true;
+    f->result.report.available_negative = true;
     text = text_of(f, NULL);
     assert_lines(f, text, 80);
     assert_lacks(text, "KV pool");

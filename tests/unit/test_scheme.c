@@ -1,6 +1,6 @@
 #include "tests/unit/fixture.h"
 
-#include "planner/model/scheme.h"
+#include "planner/model/scheme_format.h"
 
 static uint64_t bytes(const struct vp_scheme *scheme, uint64_t matrices, uint64_t out,
                       uint64_t in) {
@@ -129,6 +129,36 @@ static void sizes_beyond_64_bits(void **state) {
     assert_true(vp_scheme_bytes(&block, 1, 1, UINT64_MAX).overflow);
 }
 
+static void formats_by_name(void **state) {
+    (void)state;
+    struct vp_scheme s;
+    assert_true(vp_scheme_format(&s, "bf16", 0, false));
+    assert_string_equal(s.name, "bf16");
+    assert_true(vp_scheme_format(&s, "fp8", 0, false));
+    assert_int_equal(vp_scheme_bytes(&s, 1, 4096, 4096).v, 16777220);
+    assert_true(vp_scheme_format(&s, "int8", 0, false));
+    assert_string_equal(s.name, "int8 per channel");
+    assert_true(vp_scheme_format(&s, "int4", 0, false));
+    assert_string_equal(s.name, "int4 group 128");
+    assert_true(vp_scheme_format(&s, "int4", 32, false));
+    assert_string_equal(s.name, "int4 group 32");
+    assert_true(vp_scheme_format(&s, "INT8", 64, false));
+    assert_string_equal(s.name, "int8 group 64");
+    assert_true(vp_scheme_format(&s, "nf4", 0, true));
+    assert_int_equal(vp_scheme_bytes(&s, 1, 4096, 4096).v, 8654848);
+    assert_true(vp_scheme_format(&s, "mxfp4", 32, false));
+    assert_true(vp_scheme_format(&s, "nvfp4", 16, false));
+    assert_int_equal(vp_scheme_bytes(&s, 1, 4096, 14336).v, 33030148);
+
+    assert_false(vp_scheme_format(&s, "fp4", 0, false));
+    assert_false(vp_scheme_format(&s, "q8_0", 0, false));
+    assert_false(vp_scheme_format(&s, NULL, 0, false));
+    assert_false(vp_scheme_format(&s, "fp8", 128, false)); /* no such format */
+    assert_false(vp_scheme_format(&s, "nvfp4", 32, false));
+    assert_false(vp_scheme_format(&s, "int4", UINT64_C(1) << 32, false));
+    assert_false(vp_scheme_format(&s, "int8", 0, true));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain),
@@ -142,6 +172,7 @@ int main(void) {
         cmocka_unit_test(mxfp8),
         cmocka_unit_test(nf4_and_double_quantisation),
         cmocka_unit_test(sizes_beyond_64_bits),
+        cmocka_unit_test(formats_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

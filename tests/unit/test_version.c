@@ -32,9 +32,9 @@ static void builds_and_dates(void **state) {
 
 static void what_is_no_version(void **state) {
     (void)state;
-    static const char *const BAD[] = {"",        "latest",     "nightly",    "v",    "b",
-                                      "bx",      "2025-13",    "2026-08-32", ".1",   "2025-",
-                                      "1 2",     "2025-10-1x", "4294967296", "0.19!", "-1"};
+    static const char *const BAD[] = {"",    "latest",     "nightly",    "v",     "b",
+                                      "bx",  "2025-13",    "2026-08-32", ".1",    "2025-",
+                                      "1 2", "2025-10-1x", "4294967296", "0.19!", "-1"};
     struct vp_version v;
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++) {
         assert_false(vp_version_parse(&v, BAD[i]));
