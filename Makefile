@@ -64,8 +64,8 @@ endef
 
 # ---- sources --------------------------------------------------------------------------------------
 
-LIB_SRC    := $(sort $(wildcard planner/*/*.c))
-REPORT_SRC := $(sort $(wildcard reports/*.c))
+# The library is all but the command line: the planner, the renderers, the public API.
+LIB_SRC    := $(sort $(wildcard planner/*/*.c) $(wildcard reports/*.c) $(wildcard api/*.c))
 CLI_SRC    := $(sort $(wildcard cli/*.c))
 UNIT_SRC   := $(sort $(wildcard tests/unit/test_*.c))
 # Helpers shared by the unit tests: linked into each of them.
@@ -77,7 +77,7 @@ CLI_TESTS := $(sort $(wildcard tests/cli/*.t))
 ACC_TESTS := $(sort $(wildcard tests/accuracy/*.t))
 
 # Folders that hold C, for the layer check and the formatter.
-C_DIRS  := $(wildcard planner reports cli tui probe include tests bench)
+C_DIRS  := $(wildcard planner reports api cli tui probe include tests bench)
 C_FILES  = $(shell find $(C_DIRS) -name '*.[ch]' | LC_ALL=C sort)
 
 # The binary stands at the top of the tree, except in a build that goes elsewhere (BUILD=...).
@@ -106,20 +106,20 @@ $1/flags: FORCE need-libraries
 	$$(call stamp,$2 $$(ALL_CFLAGS) $3 $$(LDFLAGS) $$(ALL_LIBS))
 
 $1/sources: FORCE
-	$$(call stamp,$$(LIB_SRC) $$(REPORT_SRC) $$(CLI_SRC) $$(HELP_SRC))
+	$$(call stamp,$$(LIB_SRC) $$(CLI_SRC) $$(HELP_SRC))
 
 $1/libvramplan.a: $$(LIB_SRC:%.c=$1/%.o) $1/sources
 	$$(call quiet,AR,$$@)rm -f $$@ && $$(AR) rcs $$@ $$(filter %.o,$$^)
 
-$4: $$(CLI_SRC:%.c=$1/%.o) $$(REPORT_SRC:%.c=$1/%.o) $1/libvramplan.a
+$4: $$(CLI_SRC:%.c=$1/%.o) $1/libvramplan.a
 	$$(call quiet,LD,$$@)$2 $$(CFLAGS) $3 $$(LDFLAGS) -o $$@ $$^ $$(ALL_LIBS)
 
 $$(UNIT_SRC:%.c=$1/%.o) $$(HELP_SRC:%.c=$1/%.o): | need-cmocka
 
-$$(UNIT_SRC:%.c=$1/%): %: %.o $$(HELP_SRC:%.c=$1/%.o) $$(REPORT_SRC:%.c=$1/%.o) $1/libvramplan.a
+$$(UNIT_SRC:%.c=$1/%): %: %.o $$(HELP_SRC:%.c=$1/%.o) $1/libvramplan.a
 	$$(call quiet,LD,$$@)$2 $$(CFLAGS) $3 $$(LDFLAGS) -o $$@ $$^ $$(TEST_LIBS) $$(ALL_LIBS)
 
--include $$(patsubst %.c,$1/%.d,$$(LIB_SRC) $$(REPORT_SRC) $$(CLI_SRC) $$(UNIT_SRC) $$(HELP_SRC))
+-include $$(patsubst %.c,$1/%.d,$$(LIB_SRC) $$(CLI_SRC) $$(UNIT_SRC) $$(HELP_SRC))
 endef
 
 $(eval $(call variant,$(BUILD),$$(CC),,$(BIN)))
@@ -127,10 +127,10 @@ $(eval $(call variant,$(BUILD)/san,$$(CC),$$(SAN_FLAGS),$(SAN_BIN)))
 $(eval $(call variant,$(BUILD)/cov,$$(COV_CC),$$(COV_FLAGS),$(COV_BIN)))
 $(eval $(call variant,$(BUILD)/fuzz,$$(FUZZ_CC),$$(FUZZ_FLAGS),$(BUILD)/fuzz/vramplan))
 
-$(FUZZ_BIN): %: %.o $(REPORT_SRC:%.c=$(BUILD)/fuzz/%.o) $(BUILD)/fuzz/libvramplan.a
+$(FUZZ_BIN): %: %.o $(BUILD)/fuzz/libvramplan.a
 	$(call quiet,LD,$@)$(FUZZ_CC) $(CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(ALL_LIBS)
 
-$(BENCH_BIN): %: %.o $(REPORT_SRC:%.c=$(BUILD)/%.o) $(BUILD)/libvramplan.a
+$(BENCH_BIN): %: %.o $(BUILD)/libvramplan.a
 	$(call quiet,LD,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(ALL_LIBS)
 
 -include $(FUZZ_BIN:%=%.d) $(BENCH_BIN:%=%.d)
@@ -176,6 +176,13 @@ memcheck: all $(UNIT_BIN) ## valgrind on the unit tests and on one plan (PLAN=ex
 layers: ## Check the includes, the file names and "planner/ does not print" against docs/layers.txt
 	@awk -f tests/layers.awk docs/layers.txt \
 	  $$(find $(C_DIRS) -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort)
+
+docs: all ## Renew the pages that the program prints: formulas, diagnostics, manual, completion
+	@mkdir -p docs/man
+	./$(BIN) help --formulas -o docs/FORMULAS.md
+	./$(BIN) help --diagnostics -o docs/DIAGNOSTICS.md
+	./$(BIN) help --man -o docs/man/vramplan.1
+	./$(BIN) help --completion -o packaging/vramplan.bash
 
 golden: all ## Run the command-line tests so that they rewrite their expected output; review the diff
 	@GOLDEN_UPDATE=1 VRAMPLAN='$(abspath $(BIN))' $(RUN_TESTS) $(CLI_TESTS)
@@ -248,7 +255,7 @@ format: ## Lay out all C files with clang-format
 	clang-format -i $(C_FILES)
 
 tidy: need-libraries ## Run clang-tidy (settings in .clang-tidy) on the product's C files
-	clang-tidy --quiet $(LIB_SRC) $(REPORT_SRC) $(CLI_SRC) -- $(ALL_CFLAGS)
+	clang-tidy --quiet $(LIB_SRC) $(CLI_SRC) -- $(ALL_CFLAGS)
 
 clean: ## Remove everything that was built
 	rm -rf $(BUILD) $(BIN)
@@ -256,5 +263,5 @@ clean: ## Remove everything that was built
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all check check-san check-long memcheck layers golden fuzz coverage bench install uninstall \
+.PHONY: all docs check check-san check-long memcheck layers golden fuzz coverage bench install uninstall \
         dist format tidy clean help need-libraries need-cmocka FORCE

@@ -175,6 +175,12 @@ static void take_special(struct vp_ctx *ctx, struct vp_args *args, enum vp_optio
     case VP_OPTION_COMPLETION:
         args->completion = true;
         break;
+    case VP_OPTION_FORMULAS:
+        args->formulas = true;
+        break;
+    case VP_OPTION_DIAGNOSTICS:
+        args->diagnostics = true;
+        break;
     default: /* those with a field are settings, the later ones are refused before */
         break;
     }

@@ -14,7 +14,7 @@ struct vp_args {
     enum vp_format format;
     enum vp_colour colour;
     const char *output; /* NULL: standard output */
-    bool explain, verbose, help, version, man, completion;
+    bool explain, verbose, help, version, man, completion, formulas, diagnostics;
     const char **operands;
     size_t operand_count;
     struct vp_setting *settings; /* in the order of the command line */

@@ -1,4 +1,5 @@
-/* help: the overview, one command's options; --man and --completion for packaging. */
+/* help: the overview, one command's options; --man and --completion for packaging,
+ * --formulas and --diagnostics for the reference pages. */
 #include "cli/args.h"
 #include "cli/help.h"
 #include "cli/output.h"
@@ -27,6 +28,10 @@ int vp_cmd_help(struct vp_ctx *ctx, const struct vp_args *args) {
         vp_help_man(&out);
     else if (args->completion)
         vp_help_completion(&out);
+    else if (args->formulas)
+        vp_help_formulas(&out);
+    else if (args->diagnostics)
+        vp_help_diagnostics(&out);
     else if (args->operand_count)
         status = add_topic(ctx, &out, args->operands[0]);
     else

@@ -40,24 +40,3 @@ enum vp_command vp_command_nearest(const char *word) {
 bool vp_option_is_for(enum vp_option option, enum vp_command command) {
     return vp_options[option].commands >> command & 1;
 }
-
-enum vp_exit vp_exit_of_both(enum vp_exit a, enum vp_exit b) {
-    static const int RANK[] = {[VP_EXIT_YES] = 0,
-                               [VP_EXIT_INCONCLUSIVE] = 1,
-                               [VP_EXIT_NO] = 2,
-                               [VP_EXIT_INPUT] = 3,
-                               [VP_EXIT_ENV] = 4};
-    return RANK[a] >= RANK[b] ? a : b;
-}
-
-enum vp_exit vp_exit_of_status(enum vp_status status) {
-    switch (status) {
-    case VP_OK:
-        return VP_EXIT_YES;
-    case VP_ERR_INPUT:
-        return VP_EXIT_INPUT;
-    case VP_ERR_ENV:
-        break;
-    }
-    return VP_EXIT_ENV;
-}

@@ -1,4 +1,4 @@
-/* The commands and options of the program as tables, and what all commands share: how a run ends.
+/* The commands and options of the program as tables, and what the commands share.
  * The rows stand in commands.def and options.def. */
 #ifndef VP_CLI_COMMAND_H
 #define VP_CLI_COMMAND_H
@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api/answers.h"
 #include "planner/base/ctx.h"
 
 struct vp_args;
@@ -56,18 +57,6 @@ enum vp_command vp_command_find(const char *name);
 /* The command that a mistyped word is near to, VP_COMMAND_COUNT when it is near to none. */
 enum vp_command vp_command_nearest(const char *word);
 bool vp_option_is_for(enum vp_option option, enum vp_command command);
-
-enum vp_exit {
-    VP_EXIT_YES = 0,          /* fits, done */
-    VP_EXIT_NO = 1,           /* does not fit */
-    VP_EXIT_INPUT = 2,        /* the input or the command line is wrong */
-    VP_EXIT_INCONCLUSIVE = 3, /* at risk */
-    VP_EXIT_ENV = 4           /* the environment failed, or an internal error */
-};
-
-/* Of several: the first of 4, 2, 1, 3, 0 that occurs. */
-enum vp_exit vp_exit_of_both(enum vp_exit a, enum vp_exit b);
-enum vp_exit vp_exit_of_status(enum vp_status status);
 
 int vp_cmd_plan(struct vp_ctx *ctx, const struct vp_args *args);
 int vp_cmd_explain(struct vp_ctx *ctx, const struct vp_args *args);

@@ -6,7 +6,7 @@
 #include "cli/args.h"
 #include "cli/help.h"
 #include "cli/output.h"
-#include "cli/places.h"
+#include "api/places.h"
 #include "planner/base/text.h"
 
 /* The words of the command line: the command, and what belongs to it. */

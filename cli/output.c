@@ -175,22 +175,6 @@ void vp_output_diagnostics(struct vp_ctx *ctx, const struct vp_diags *diags, uin
     (void)write_all(STDERR_FILENO, vp_buf_text(&text), text.size);
 }
 
-void vp_output_json_error(struct vp_json *json, const char *schema, const char *input,
-                          const char *scenario, const struct vp_diags *diags) {
-    vp_json_map(json);
-    vp_json_key(json, "schema");
-    vp_json_text(json, schema);
-    vp_json_key(json, "input");
-    vp_json_text(json, input);
-    vp_json_key(json, "scenario");
-    vp_json_text(json, scenario);
-    vp_json_key(json, "verdict");
-    vp_json_null(json);
-    vp_json_key(json, "diagnostics");
-    vp_report_json_diagnostics(json, diags);
-    vp_json_end(json, '}');
-}
-
 int vp_output_failure(struct vp_ctx *ctx, const struct vp_args *args, enum vp_status status) {
     enum vp_exit code = vp_exit_of_status(status);
     bool plans = args->command == VP_COMMAND_PLAN || args->command == VP_COMMAND_EXPLAIN;
@@ -199,7 +183,7 @@ int vp_output_failure(struct vp_ctx *ctx, const struct vp_args *args, enum vp_st
     struct vp_buf out = {.arena = ctx->arena};
     struct vp_json json = vp_json_begin(&out);
     const char *what = plans ? "result" : vp_commands[args->command].name;
-    vp_output_json_error(&json, vp_arena_printf(ctx->arena, "vramplan.%s/1", what), NULL, NULL,
+    vp_answers_json_error(&json, vp_arena_printf(ctx->arena, "vramplan.%s/1", what), NULL, NULL,
                          ctx->diags);
     vp_buf_add(&out, "\n");
     enum vp_status written = vp_output_write(ctx, &out, args->output);

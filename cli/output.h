@@ -3,6 +3,7 @@
 #ifndef VP_CLI_OUTPUT_H
 #define VP_CLI_OUTPUT_H
 
+#include "api/answers.h"
 #include "cli/args.h"
 #include "planner/base/json_writer.h"
 #include "planner/base/text.h"
@@ -27,10 +28,6 @@ int vp_output_width(const struct vp_args *args);
 void vp_output_diagnostics(struct vp_ctx *ctx, const struct vp_diags *diags, uint32_t from,
                            enum vp_severity least, const struct vp_args *args);
 
-/* What stands in place of a result when there is none, so that a machine sees why: an object with
- * the schema and the diagnostics. input, scenario: NULL when not known. */
-void vp_output_json_error(struct vp_json *json, const char *schema, const char *input,
-                          const char *scenario, const struct vp_diags *diags);
 /* A command ends without a result: that object as the whole output where JSON was asked for.
  * Returns the exit code. */
 int vp_output_failure(struct vp_ctx *ctx, const struct vp_args *args, enum vp_status status);

@@ -46,6 +46,8 @@ const char *vp_words_reason(enum vp_reason reason) {
         return "concurrency";
     case VP_REASON_GRAPHS:
         return "graphs";
+    case VP_REASON_TRANSIENTS:
+        return "transients";
     case VP_REASON_STATE_SLOTS:
         return "state-slots";
     case VP_REASON_BUDGET:

@@ -12,7 +12,7 @@ function layer_of(path,   part, n)
     n = split(path, part, "/")
     if (part[1] == "planner")
         return n > 2 ? part[2] : "planner"
-    if (part[1] ~ /^(reports|cli|tui|probe)$/)
+    if (part[1] ~ /^(reports|api|cli|tui|probe)$/)
         return part[1]
     return ""
 }

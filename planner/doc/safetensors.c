@@ -23,10 +23,11 @@ static const struct dtype {
     {"U64", 64},        {"C64", 64},
 };
 
-/* One file being read. Its header's nodes live in a scratch arena; what is kept goes to `keep`. */
+/* One file being read. Its header's nodes live in a scratch arena. */
 struct file {
-    struct vp_ctx *ctx; /* its arena is the scratch one */
-    struct vp_arena *keep;
+    struct vp_ctx *ctx;     /* its arena is the scratch one */
+    struct vp_arena *names; /* what the tensors' names are kept in, */
+    struct vp_arena *table; /* and the tensors */
     const char *path;
     uint64_t data_bytes; /* behind the header */
     bool header_only;
@@ -157,7 +158,7 @@ static enum vp_status read_tensors(struct file *f, const struct vp_node *header)
     }
     bool ok = true;
     struct range *ranges = VP_NEW_ARRAY(f->ctx->arena, header->count, struct range);
-    f->tensors = VP_NEW_ARRAY(f->keep, header->count, struct vp_tensor);
+    f->tensors = VP_NEW_ARRAY(f->table, header->count, struct vp_tensor);
     for (uint32_t i = 0; i < header->count; i++) {
         if (strcmp(header->keys[i], "__metadata__") == 0)
             continue;
@@ -169,7 +170,7 @@ static enum vp_status read_tensors(struct file *f, const struct vp_node *header)
         return VP_ERR_INPUT;
     for (size_t i = 0; i < f->count; i++) {
         const char *name = f->tensors[i].name;
-        f->tensors[i].name = vp_arena_text(f->keep, name, strlen(name));
+        f->tensors[i].name = vp_arena_text(f->names, name, strlen(name));
     }
     return VP_OK;
 }
@@ -388,7 +389,7 @@ static enum vp_status read_part(struct index *x, const char *dir, size_t begin, 
     const char *part = x->entries[begin].part;
     struct vp_ctx keep = *x->ctx;
     keep.arena = x->keep;
-    struct file f = {.ctx = x->ctx, .keep = x->keep};
+    struct file f = {.ctx = x->ctx, .names = x->keep, .table = x->ctx->arena};
     struct vp_arena_mark mark = vp_arena_mark(x->ctx->arena);
     f.path = vp_io_join(&keep, dir, vp_arena_text(x->keep, part, strlen(part)));
     enum vp_status status = read_file(&f);
@@ -443,7 +444,7 @@ static enum vp_status read_parts(struct index *x, const struct vp_node *root) {
 
 static enum vp_status one_file(struct vp_ctx *scratch, struct vp_arena *keep,
                                struct vp_tensors *out) {
-    struct file f = {.ctx = scratch, .keep = keep, .path = out->source};
+    struct file f = {.ctx = scratch, .names = keep, .table = keep, .path = out->source};
     enum vp_status status = read_file(&f);
     if (status != VP_OK)
         return status;

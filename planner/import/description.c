@@ -20,16 +20,14 @@ struct finding {
 
 static enum vp_status find_node(struct finding *f, const struct vp_node *node, const char *base);
 
-static bool is_file(struct finding *f, const char *path)
-{
+static bool is_file(struct finding *f, const char *path) {
     return vp_io_kind(f->ctx, path) == VP_FILE_REGULAR;
 }
 
 /* ---- maps ---- */
 
 /* config with `from:` in it: the base's description with the other keys laid on it. */
-static enum vp_status find_map(struct finding *f, const struct vp_node *map, const char *base)
-{
+static enum vp_status find_map(struct finding *f, const struct vp_node *map, const char *base) {
     struct vp_ctx *ctx = f->ctx;
     struct vp_node *from = vp_node_get(map, "from");
     if (!from) {
@@ -67,8 +65,7 @@ static enum vp_status find_map(struct finding *f, const struct vp_node *map, con
     return VP_OK;
 }
 
-static enum vp_status not_a_map(struct finding *f, const struct vp_node *node, const char *path)
-{
+static enum vp_status not_a_map(struct finding *f, const struct vp_node *node, const char *path) {
     struct vp_pos pos = node->pos.file ? node->pos : (struct vp_pos){.file = path};
     vp_diag_add(f->ctx->diags, VP_D_MODEL_FIELD, &pos,
                 "a model description must be a map (a JSON object), %s holds %s", path,
@@ -79,8 +76,7 @@ static enum vp_status not_a_map(struct finding *f, const struct vp_node *node, c
 /* ---- folders ---- */
 
 /* The file's folder gives the name of a config.json, the file itself that of any other. */
-static const char *name_of_path(struct finding *f, const char *path)
-{
+static const char *name_of_path(struct finding *f, const char *path) {
     const char *file = strrchr(path, '/');
     file = file ? file + 1 : path;
     bool generic = strcmp(file, "config.json") == 0 || vp_text_ends(file, INDEX_SUFFIX) ||
@@ -92,8 +88,7 @@ static const char *name_of_path(struct finding *f, const char *path)
 }
 
 /* config.json and hf_quant_config.json of a folder. */
-static enum vp_status read_config(struct finding *f, const char *folder)
-{
+static enum vp_status read_config(struct finding *f, const char *folder) {
     struct vp_description *d = f->out;
     struct vp_node *node;
     const char *path = vp_io_join(f->ctx, folder, "config.json");
@@ -112,8 +107,7 @@ static enum vp_status read_config(struct finding *f, const char *folder)
 
 /* The safetensors files of a folder: its index, model.safetensors, or all there are. Copies in
  * another format (consolidated.*) count only where nothing else is. */
-static enum vp_status list_tensors(struct finding *f, const char *folder, bool need_parts)
-{
+static enum vp_status list_tensors(struct finding *f, const char *folder, bool need_parts) {
     struct vp_description *d = f->out;
     char **names;
     const char *index = NULL;
@@ -153,8 +147,7 @@ static enum vp_status list_tensors(struct finding *f, const char *folder, bool n
 }
 
 /* need_parts: an index without its parts is a fault; the local cache often holds no more. */
-static enum vp_status find_folder(struct finding *f, const char *folder, bool need_parts)
-{
+static enum vp_status find_folder(struct finding *f, const char *folder, bool need_parts) {
     enum vp_status status = read_config(f, folder);
     if (status == VP_ERR_ENV)
         return status;
@@ -167,8 +160,7 @@ static enum vp_status find_folder(struct finding *f, const char *folder, bool ne
 /* ---- files ---- */
 
 /* One file of tensors; a part of several ("...-00001-of-00003...") stands for all of them. */
-static enum vp_status find_tensors_file(struct finding *f, const char *path)
-{
+static enum vp_status find_tensors_file(struct finding *f, const char *path) {
     const char *folder = vp_io_dirname(f->ctx, path);
     const char *config = vp_io_join(f->ctx, folder, "config.json");
     struct vp_description *d = f->out;
@@ -189,8 +181,7 @@ static enum vp_status find_tensors_file(struct finding *f, const char *path)
     return status;
 }
 
-static enum vp_status find_index(struct finding *f, const char *path)
-{
+static enum vp_status find_index(struct finding *f, const char *path) {
     enum vp_status status = find_tensors_file(f, path);
     f->out->index = f->out->tensor_source = path;
     f->out->file_count = 0;
@@ -198,8 +189,7 @@ static enum vp_status find_index(struct finding *f, const char *path)
 }
 
 static enum vp_status find_profile_root(struct finding *f, const struct vp_node *root,
-                                        const char *id, const char *path)
-{
+                                        const char *id, const char *path) {
     struct vp_node *config = vp_node_get(root, "config");
     if (!config || config->kind != VP_NODE_MAP) {
         struct vp_pos pos = {.file = path};
@@ -213,8 +203,7 @@ static enum vp_status find_profile_root(struct finding *f, const struct vp_node 
     return status;
 }
 
-static enum vp_status find_config_file(struct finding *f, const char *path)
-{
+static enum vp_status find_config_file(struct finding *f, const char *path) {
     struct vp_node *node;
     const char *folder = vp_io_dirname(f->ctx, path);
     enum vp_status status = vp_document_read(f->ctx, &node, path);
@@ -244,8 +233,7 @@ static enum vp_status find_config_file(struct finding *f, const char *path)
     return status;
 }
 
-static enum vp_status find_path(struct finding *f, const char *path, enum vp_file_kind kind)
-{
+static enum vp_status find_path(struct finding *f, const char *path, enum vp_file_kind kind) {
     f->out->source = path;
     if (kind == VP_FILE_DIRECTORY)
         return find_folder(f, path, true);
@@ -264,8 +252,7 @@ static enum vp_status find_path(struct finding *f, const char *path, enum vp_fil
 /* ---- names ---- */
 
 /* "org/name" with the characters that the hub allows. */
-static bool is_hub_id(const char *text)
-{
+static bool is_hub_id(const char *text) {
     const char *slash = strchr(text, '/');
     if (!slash || slash == text || !slash[1] || strchr(slash + 1, '/') || text[0] == '.')
         return false;
@@ -277,8 +264,7 @@ static bool is_hub_id(const char *text)
     return slash[1] != '.';
 }
 
-static bool is_path_like(const char *text)
-{
+static bool is_path_like(const char *text) {
     static const char *const SUFFIXES[] = {".json", ".yaml", ".yml", ".gguf", ".safetensors"};
     for (size_t i = 0; i < sizeof SUFFIXES / sizeof *SUFFIXES; i++)
         if (vp_text_ends(text, SUFFIXES[i]))
@@ -287,8 +273,7 @@ static bool is_path_like(const char *text)
 }
 
 /* The snapshot that `main` points to, or else any that has a config.json. */
-static enum vp_status find_snapshot(struct finding *f, const char **out, const char *repo)
-{
+static enum vp_status find_snapshot(struct finding *f, const char **out, const char *repo) {
     char **names;
     size_t count;
     const char *snapshots = vp_io_join(f->ctx, repo, "snapshots");
@@ -302,8 +287,8 @@ static enum vp_status find_snapshot(struct finding *f, const char **out, const c
         if (status != VP_OK)
             return status;
         size_t n = strspn(text.data, "0123456789abcdef");
-        const char *folder = vp_io_join(f->ctx, snapshots,
-                                        vp_arena_text(f->ctx->arena, text.data, n));
+        const char *folder =
+            vp_io_join(f->ctx, snapshots, vp_arena_text(f->ctx->arena, text.data, n));
         if (n > 0 && is_file(f, vp_io_join(f->ctx, folder, "config.json"))) {
             *out = folder;
             return VP_OK;
@@ -318,8 +303,7 @@ static enum vp_status find_snapshot(struct finding *f, const char **out, const c
     return status;
 }
 
-static enum vp_status find_cached(struct finding *f, const char *id)
-{
+static enum vp_status find_cached(struct finding *f, const char *id) {
     const char *slash = strchr(id, '/');
     const char *repo = vp_arena_printf(f->ctx->arena, "%s/models--%.*s--%s", f->ctx->hub_cache,
                                        (int)(slash - id), id, slash + 1);
@@ -332,12 +316,13 @@ static enum vp_status find_cached(struct finding *f, const char *id)
     return status;
 }
 
-static enum vp_status not_found(struct finding *f, const char *text, const char *path)
-{
+static enum vp_status not_found(struct finding *f, const char *text, const char *path) {
     struct vp_diags *diags = f->ctx->diags;
     if (is_path_like(text)) {
-        vp_diag_add(diags, VP_D_FILE_MISSING, &f->pos, "cannot open the model %s: no such file or "
-                                                       "folder", path);
+        vp_diag_add(diags, VP_D_FILE_MISSING, &f->pos,
+                    "cannot open the model %s: no such file or "
+                    "folder",
+                    path);
         return VP_ERR_INPUT;
     }
     vp_diag_add(diags, VP_D_MODEL_NOT_FOUND, &f->pos,
@@ -354,8 +339,7 @@ static enum vp_status not_found(struct finding *f, const char *text, const char 
     return VP_ERR_INPUT;
 }
 
-static enum vp_status find_text(struct finding *f, const char *text, const char *base)
-{
+static enum vp_status find_text(struct finding *f, const char *text, const char *base) {
     struct vp_ctx *ctx = f->ctx;
     struct vp_profile profile = {0};
     const char *path = vp_io_join(ctx, base, vp_document_expand(ctx, text));
@@ -379,8 +363,7 @@ static enum vp_status find_text(struct finding *f, const char *text, const char 
     return stray ? find_path(f, path, kind) : not_found(f, text, path);
 }
 
-static enum vp_status find_node(struct finding *f, const struct vp_node *node, const char *base)
-{
+static enum vp_status find_node(struct finding *f, const struct vp_node *node, const char *base) {
     if (node->kind == VP_NODE_MAP)
         return find_map(f, node, base);
     if (!vp_node_is_scalar(node) || node->kind == VP_NODE_NULL || !*node->text) {
@@ -394,11 +377,13 @@ static enum vp_status find_node(struct finding *f, const struct vp_node *node, c
 }
 
 enum vp_status vp_description_find(struct vp_ctx *ctx, struct vp_description *out,
-                                   const struct vp_node *node, const char *base)
-{
+                                   const struct vp_node *node, const char *base) {
     struct finding f = {.ctx = ctx, .out = out, .pos = node->pos};
+    uint32_t errors = ctx->diags->errors;
     *out = (struct vp_description){0};
     enum vp_status status = find_node(&f, node, base);
+    if (status == VP_OK && ctx->diags->errors > errors)
+        status = VP_ERR_ENV; /* a path whose kind could not be told was passed over */
     if (status == VP_OK && !out->source)
         out->source = out->config->pos.file;
     return status;

@@ -7,16 +7,14 @@
 #include "planner/doc/json.h"
 #include "planner/doc/yaml.h"
 
-static size_t skip_blank(struct vp_bytes text, size_t at)
-{
+static size_t skip_blank(struct vp_bytes text, size_t at) {
     while (at < text.size && strchr(" \t\r\n", text.data[at]) && text.data[at])
         at++;
     return at;
 }
 
 /* YAML flow maps start with '{' too, but their keys are rarely quoted. */
-static bool starts_like_json(struct vp_bytes text)
-{
+static bool starts_like_json(struct vp_bytes text) {
     static const char BOM[] = "\xef\xbb\xbf";
     size_t at = 0;
     if (text.size >= 3 && memcmp(text.data, BOM, 3) == 0)
@@ -29,15 +27,13 @@ static bool starts_like_json(struct vp_bytes text)
 }
 
 enum vp_status vp_document_parse(struct vp_ctx *ctx, struct vp_node **out, struct vp_bytes text,
-                                 const char *name)
-{
+                                 const char *name) {
     if (vp_text_ends(name, ".json") || starts_like_json(text))
         return vp_json_read(ctx, out, text, name);
     return vp_yaml_read(ctx, out, text, name);
 }
 
-enum vp_status vp_document_read(struct vp_ctx *ctx, struct vp_node **out, const char *path)
-{
+enum vp_status vp_document_read(struct vp_ctx *ctx, struct vp_node **out, const char *path) {
     struct vp_bytes text;
     *out = NULL;
     enum vp_status status = vp_io_read(ctx, &text, path, VP_DOCUMENT_MAX_BYTES);
@@ -46,15 +42,13 @@ enum vp_status vp_document_read(struct vp_ctx *ctx, struct vp_node **out, const 
     return vp_document_parse(ctx, out, text, vp_text_eq(path, "-") ? "<stdin>" : path);
 }
 
-const char *vp_document_expand(struct vp_ctx *ctx, const char *path)
-{
+const char *vp_document_expand(struct vp_ctx *ctx, const char *path) {
     if (path[0] != '~' || (path[1] && path[1] != '/') || !ctx->home)
         return path;
     return vp_arena_printf(ctx->arena, "%s%s", ctx->home, path + 1);
 }
 
-const char *vp_document_stem(struct vp_ctx *ctx, const char *path)
-{
+const char *vp_document_stem(struct vp_ctx *ctx, const char *path) {
     size_t end = strlen(path);
     while (end > 1 && path[end - 1] == '/')
         end--;
@@ -69,8 +63,7 @@ const char *vp_document_stem(struct vp_ctx *ctx, const char *path)
     return vp_arena_text(ctx->arena, path + start, (suffix ? dot - 1 : end) - start);
 }
 
-static void show(struct vp_json *json, const struct vp_node *node)
-{
+static void show(struct vp_json *json, const struct vp_node *node) {
     uint64_t v;
     double real;
     bool flag;
@@ -99,8 +92,7 @@ static void show(struct vp_json *json, const struct vp_node *node)
     }
 }
 
-static int depth_of(const struct vp_node *node)
-{
+static int depth_of(const struct vp_node *node) {
     int deepest = 0;
     for (uint32_t i = 0; i < node->count; i++) {
         int depth = depth_of(node->items[i]);
@@ -110,8 +102,7 @@ static int depth_of(const struct vp_node *node)
     return deepest + 1;
 }
 
-const char *vp_document_show(struct vp_ctx *ctx, const struct vp_node *node)
-{
+const char *vp_document_show(struct vp_ctx *ctx, const struct vp_node *node) {
     struct vp_buf buf = {.arena = ctx->arena};
     if (!node)
         return "null";

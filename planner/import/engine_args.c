@@ -33,8 +33,7 @@ enum { ROW_COUNT = sizeof ROWS / sizeof *ROWS, METHOD_COUNT = sizeof METHODS / s
 static const char PREFIX[] = "engine.args.";
 
 /* "--max-model-len" and "max-model-len" are max_model_len. */
-static const char *canonical(struct vp_ctx *ctx, const char *key)
-{
+static const char *canonical(struct vp_ctx *ctx, const char *key) {
     while (*key == '-')
         key++;
     char *out = vp_arena_text(ctx->arena, key, strlen(key));
@@ -44,8 +43,7 @@ static const char *canonical(struct vp_ctx *ctx, const char *key)
     return out;
 }
 
-static struct row look_up(struct vp_ctx *ctx, const char *key)
-{
+static struct row look_up(struct vp_ctx *ctx, const char *key) {
     for (size_t i = 0; i < ROW_COUNT; i++)
         if (strcmp(ROWS[i].key, key) == 0)
             return ROWS[i];
@@ -53,8 +51,7 @@ static struct row look_up(struct vp_ctx *ctx, const char *key)
     return (struct row){key, field < VP_FIELD_COUNT ? SAME : NOT_MODELLED, field};
 }
 
-static struct vp_engine_arg *find(struct vp_engine_arg *args, uint32_t count, const char *key)
-{
+static struct vp_engine_arg *find(struct vp_engine_arg *args, uint32_t count, const char *key) {
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(args[i].key, key) == 0)
             return &args[i];
@@ -63,8 +60,7 @@ static struct vp_engine_arg *find(struct vp_engine_arg *args, uint32_t count, co
 
 /* The list keeps each argument once; what the command line gave stays. */
 static struct vp_engine_arg *keep(struct vp_ctx *ctx, struct vp_engine_arg **args, uint32_t *count,
-                                  const char *key, const struct vp_node *node)
-{
+                                  const char *key, const struct vp_node *node) {
     struct vp_engine_arg *present = find(*args, *count, key);
     if (present)
         return present;
@@ -77,8 +73,7 @@ static struct vp_engine_arg *keep(struct vp_ctx *ctx, struct vp_engine_arg **arg
 }
 
 static void refuse(struct vp_reading *r, const struct row *row, const char *key,
-                   const struct vp_node *node)
-{
+                   const struct vp_node *node) {
     uint64_t v;
     bool one = row->field == VP_F_CONTEXT_PARALLEL && vp_node_u64(&v, node) && v == 1;
     if (one || vp_value_is_harmless(node))
@@ -90,8 +85,7 @@ static void refuse(struct vp_reading *r, const struct row *row, const char *key,
 }
 
 static void say(struct vp_reading *r, struct vp_said *said, const char *key,
-                const struct vp_node *node)
-{
+                const struct vp_node *node) {
     const char *path = vp_arena_printf(r->ctx->arena, "%s%s", PREFIX, key);
     if (vp_node_is_null(node) || said->text)
         return;
@@ -109,8 +103,7 @@ static void say(struct vp_reading *r, struct vp_said *said, const char *key,
 
 /* "no_enable_prefix_caching: true" is enable_prefix_caching: false. */
 static bool read_negation(struct vp_reading *r, const char *key, const char *as_written,
-                          const struct vp_node *node)
-{
+                          const struct vp_node *node) {
     bool flag;
     if (!vp_text_starts(key, "no_"))
         return false;
@@ -128,8 +121,7 @@ static bool read_negation(struct vp_reading *r, const char *key, const char *as_
 }
 
 static bool apply(struct vp_reading *r, const char *key, const char *as_written,
-                  const struct vp_node *node)
-{
+                  const struct vp_node *node) {
     struct row row = look_up(r->ctx, key);
     switch (row.action) {
     case SAME:
@@ -153,8 +145,7 @@ static bool apply(struct vp_reading *r, const char *key, const char *as_written,
     return read_negation(r, key, as_written, node);
 }
 
-void vp_engine_args_read(struct vp_reading *r, const struct vp_node *args)
-{
+void vp_engine_args_read(struct vp_reading *r, const struct vp_node *args) {
     struct vp_engine *engine = &r->out->engine;
     if (!vp_reading_is_map(r, args, "engine.args"))
         return;
@@ -167,11 +158,10 @@ void vp_engine_args_read(struct vp_reading *r, const struct vp_node *args)
     }
 }
 
-/* Variables that are computed with, see finish_engine.c. */
-static const char *const USED_ENV[] = {"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS"};
+/* Variables that choose among the rules of profiles/engines/vllm.yaml. */
+static const char *const USED_ENV[] = {"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "VLLM_USE_V1"};
 
-void vp_engine_env_read(struct vp_reading *r, const struct vp_node *env)
-{
+void vp_engine_env_read(struct vp_reading *r, const struct vp_node *env) {
     struct vp_engine *engine = &r->out->engine;
     if (!vp_reading_is_map(r, env, "engine.env"))
         return;
@@ -186,16 +176,14 @@ void vp_engine_env_read(struct vp_reading *r, const struct vp_node *env)
 
 /* ---- quantization ---- */
 
-static const char *format_of(const char *method)
-{
+static const char *format_of(const char *method) {
     for (size_t i = 0; i < METHOD_COUNT; i++)
         if (vp_name_eq(METHODS[i].method, method))
             return METHODS[i].format;
     return NULL;
 }
 
-static void unknown_method(struct vp_reading *r, const struct vp_said *said)
-{
+static void unknown_method(struct vp_reading *r, const struct vp_said *said) {
     const char *names[METHOD_COUNT];
     for (size_t i = 0; i < METHOD_COUNT; i++)
         names[i] = METHODS[i].method;
@@ -207,8 +195,7 @@ static void unknown_method(struct vp_reading *r, const struct vp_said *said)
         vp_diag_hint(r->ctx->diags, "did you mean %s?", nearest);
 }
 
-void vp_engine_args_settle(struct vp_reading *r)
-{
+void vp_engine_args_settle(struct vp_reading *r) {
     const struct vp_said *said = &r->quantization;
     if (!said->text || vp_name_eq(said->text, "none"))
         return;
@@ -233,27 +220,23 @@ void vp_engine_args_settle(struct vp_reading *r)
 
 /* ---- afterwards ---- */
 
-static const char *value_of(const struct vp_engine_arg *args, uint32_t count, const char *key)
-{
+static const char *value_of(const struct vp_engine_arg *args, uint32_t count, const char *key) {
     for (uint32_t i = 0; i < count; i++)
         if (strcmp(args[i].key, key) == 0)
             return args[i].value;
     return NULL;
 }
 
-const char *vp_engine_arg(const struct vp_engine *engine, const char *key)
-{
+const char *vp_engine_arg(const struct vp_engine *engine, const char *key) {
     return value_of(engine->args, engine->arg_count, key);
 }
 
-const char *vp_engine_env(const struct vp_engine *engine, const char *name)
-{
+const char *vp_engine_env(const struct vp_engine *engine, const char *name) {
     return value_of(engine->env, engine->env_count, name);
 }
 
 /* A mistyped argument is no error, but its user should see it. */
-static const char *nearest_argument(const char *key)
-{
+static const char *nearest_argument(const char *key) {
     const char *names[ROW_COUNT + VP_FIELD_COUNT];
     size_t count = 0;
     for (size_t i = 0; i < ROW_COUNT; i++)
@@ -266,8 +249,7 @@ static const char *nearest_argument(const char *key)
     return strlen(key) > 3 ? vp_text_nearest(key, names, count) : NULL;
 }
 
-void vp_engine_args_report(struct vp_ctx *ctx, const struct vp_engine *engine)
-{
+void vp_engine_args_report(struct vp_ctx *ctx, const struct vp_engine *engine) {
     for (uint32_t i = 0; i < engine->arg_count; i++) {
         const struct vp_engine_arg *arg = &engine->args[i];
         if (arg->used)

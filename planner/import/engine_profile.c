@@ -222,7 +222,11 @@ static enum vp_status check_version(struct situation *s)
     const struct vp_engine *engine = &s->scenario->engine;
     const struct vp_pos *pos = &s->scenario->source[VP_F_VERSION].pos;
     struct vp_version low, high;
+    bool dates = false;
 
+    vp_node_bool(&dates, vp_node_get(s->root, "dates"));
+    if (dates && engine->version.kind == VP_VERSION_DATE)
+        return VP_OK;
     if (!oldest || !newest || !vp_version_parse(&low, oldest) || !vp_version_parse(&high, newest)) {
         broken(s, s->root, "it needs oldest and newest versions");
         return VP_ERR_INPUT;
@@ -261,8 +265,54 @@ static enum vp_status open_profile(struct situation *s, const char *engine)
     return VP_OK;
 }
 
+static void read_vllm(struct situation *s, struct vp_rules *out)
+{
+    const struct vp_node *tokens = rule(s, "tokens_line");
+
+    read_budget(s, out);
+    out->tokens_by_concurrency =
+        vp_text_eq(vp_node_text(vp_node_get(tokens, "value")), "concurrency");
+    out->window_groups = truth(s, "window_groups");
+    out->default_chunked = truth(s, "chunked_prefill");
+    out->default_prefix_caching = truth(s, "prefix_caching");
+    out->state_pages_cached = number(s, "state_pages_cached");
+    out->utilization_ppb = decimal(s, "utilization", 1000000000);
+    out->state_align = number(s, "state_align");
+    out->latent_align = number(s, "latent_align");
+    out->max_num_seqs = number(s, "max_num_seqs");
+    out->max_batched_tokens = number(s, "max_num_batched_tokens");
+}
+
+static uint64_t reserve_part(struct situation *s, const struct vp_node *row, const char *key,
+                             uint64_t unit)
+{
+    uint64_t value = 0;
+
+    if (row && !vp_node_u64(&value, vp_node_get(row, key)))
+        broken(s, row, vp_arena_printf(s->ctx->arena, "'static_reserve' needs %s", key));
+    return value * unit;
+}
+
+static void read_sglang(struct situation *s, struct vp_rules *out)
+{
+    const struct vp_node *row = rule(s, "static_reserve");
+    const uint64_t kib = 1024, mib = kib * kib, gib = mib * kib;
+
+    out->static_base_bytes = reserve_part(s, row, "base_mib", mib);
+    out->static_token_bytes = reserve_part(s, row, "token_kib", kib);
+    out->static_graph_bytes = reserve_part(s, row, "graph_mib", mib);
+    out->static_rank_bytes = reserve_part(s, row, "rank_mib", mib);
+    out->static_least_bytes = reserve_part(s, row, "least_mib", mib);
+    out->static_least_above_bytes = reserve_part(s, row, "least_above_gib", gib);
+    out->window_share_ppb = decimal(s, "window_share", 1000000000);
+    out->state_share_ppb = decimal(s, "state_share", 1000000000);
+    out->max_num_seqs = number(s, "max_num_seqs");
+    out->max_batched_tokens = number(s, "max_num_batched_tokens");
+    out->default_chunked = out->default_prefix_caching = true;
+}
+
 enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
-                                  const struct vp_scenario *scenario)
+                             const struct vp_scenario *scenario)
 {
     struct situation s = {.ctx = ctx, .scenario = scenario};
     enum vp_status status = open_profile(&s, scenario->engine.name);
@@ -272,20 +322,11 @@ enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
     if (status != VP_OK)
         return status;
     memset(out, 0, sizeof *out);
-    read_budget(&s, out);
-    const struct vp_node *tokens = rule(&s, "tokens_line");
-    out->tokens_by_concurrency =
-        vp_text_eq(vp_node_text(vp_node_get(tokens, "value")), "concurrency");
-    out->window_groups = truth(&s, "window_groups");
-    out->default_chunked = truth(&s, "chunked_prefill");
-    out->default_prefix_caching = truth(&s, "prefix_caching");
-    out->state_pages_cached = number(&s, "state_pages_cached");
-    out->utilization_ppb = decimal(&s, "utilization", 1000000000);
+    if (scenario->engine.kind == VP_ENGINE_VLLM)
+        read_vllm(&s, out);
+    else if (scenario->engine.kind == VP_ENGINE_SGLANG)
+        read_sglang(&s, out);
     out->block_size = number(&s, "block_size");
-    out->state_align = number(&s, "state_align");
-    out->latent_align = number(&s, "latent_align");
-    out->max_num_seqs = number(&s, "max_num_seqs");
-    out->max_batched_tokens = number(&s, "max_num_batched_tokens");
     read_activation(&s, out);
     read_overheads(&s, out);
     read_padding(&s, out);

@@ -1,14 +1,12 @@
 #include "planner/import/finish.h"
 
 #include "planner/base/sum.h"
-#include "planner/base/text.h"
 #include "planner/import/engine_args.h"
 #include "planner/import/engine_profile.h"
 #include "planner/import/finish_parts.h"
 
 /* Plain defaults of what memory does not depend on, and of sums that start at nothing. */
-static void set_plain_defaults(struct vp_scenario *s)
-{
+static void set_plain_defaults(struct vp_scenario *s) {
     static const char NONE[] = "nothing else runs on the device";
     vp_finish_number(s, VP_F_NODES, &s->hardware.nodes, 1, VP_ORIGIN_DEFAULT, "one machine");
     vp_finish_number(s, VP_F_RESERVED, &s->hardware.reserved_bytes, 0, VP_ORIGIN_DEFAULT, NONE);
@@ -23,8 +21,7 @@ static void set_plain_defaults(struct vp_scenario *s)
 }
 
 /* A share of what vLLM may take: the base is the budget's limit, not what happens to be needed. */
-static void resolve_headroom(struct vp_scenario *s)
-{
+static void resolve_headroom(struct vp_scenario *s) {
     enum { BILLION = 1000000000 };
     struct vp_budget *budget = &s->budget;
     if (budget->headroom_ppb)
@@ -33,24 +30,12 @@ static void resolve_headroom(struct vp_scenario *s)
                        budget->headroom_ppb, BILLION);
 }
 
-static enum vp_status read_rules(struct vp_ctx *ctx, struct vp_scenario *s)
-{
-    const char *estimate = vp_engine_env(&s->engine, "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS");
-    enum vp_status status = vp_rules_read(ctx, &s->engine.rules, s);
-    /* Switched off, the graphs come on top of the budget as in earlier versions. */
-    if (estimate && vp_text_eq(estimate, "0") && s->engine.rules.budget == VP_VLLM_V1_GRAPHS)
-        s->engine.rules.budget = VP_VLLM_V1;
-    return status;
-}
-
-static enum vp_status worst(enum vp_status a, enum vp_status b)
-{
+static enum vp_status worst(enum vp_status a, enum vp_status b) {
     return a > b ? a : b; /* the environment's faults outrank the input's */
 }
 
 /* What follows from a model that could be read. */
-static enum vp_status finish_model(struct vp_ctx *ctx, struct vp_scenario *s, bool resolved)
-{
+static enum vp_status finish_model(struct vp_ctx *ctx, struct vp_scenario *s, bool resolved) {
     uint32_t errors = ctx->diags->errors;
     if (resolved)
         vp_finish_layout(ctx, s);
@@ -58,7 +43,7 @@ static enum vp_status finish_model(struct vp_ctx *ctx, struct vp_scenario *s, bo
     vp_finish_lengths(ctx, s);
     if (!resolved || ctx->diags->errors > errors)
         return worst(status, VP_ERR_INPUT);
-    status = worst(status, read_rules(ctx, s));
+    status = worst(status, vp_rules_read(ctx, &s->engine.rules, s));
     if (status != VP_OK)
         return status;
     vp_finish_engine(ctx, s);
@@ -66,8 +51,7 @@ static enum vp_status finish_model(struct vp_ctx *ctx, struct vp_scenario *s, bo
     return ctx->diags->errors > errors ? VP_ERR_INPUT : VP_OK;
 }
 
-enum vp_status vp_scenario_finish(struct vp_ctx *ctx, struct vp_scenario *scenario)
-{
+enum vp_status vp_scenario_finish(struct vp_ctx *ctx, struct vp_scenario *scenario) {
     uint32_t errors = ctx->diags->errors;
     set_plain_defaults(scenario);
     vp_finish_parallel(ctx, scenario);

@@ -10,18 +10,13 @@
 
 /* ---- precision ---- */
 
-static bool is_plain(enum vp_dtype dtype)
-{
+static bool is_plain(enum vp_dtype dtype) {
     return dtype == VP_DTYPE_BF16 || dtype == VP_DTYPE_FP16 || dtype == VP_DTYPE_FP32;
 }
 
-static uint64_t width_of(enum vp_dtype dtype)
-{
-    return vp_dtype_bytes(dtype, vp_sum(1)).v;
-}
+static uint64_t width_of(enum vp_dtype dtype) { return vp_dtype_bytes(dtype, vp_sum(1)).v; }
 
-static void resolve_compute(struct vp_ctx *ctx, struct vp_scenario *s)
-{
+static void resolve_compute(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_precision *p = &s->precision;
     enum vp_dtype weights = vp_dtype_parse(p->weights); /* "checkpoint" is none */
     enum vp_dtype model = s->model->dtype;
@@ -50,8 +45,7 @@ static void resolve_compute(struct vp_ctx *ctx, struct vp_scenario *s)
     vp_finish_note(s, VP_F_COMPUTE, VP_ORIGIN_DERIVED, why);
 }
 
-static void warn_fp8(struct vp_ctx *ctx, const struct vp_scenario *s)
-{
+static void warn_fp8(struct vp_ctx *ctx, const struct vp_scenario *s) {
     const struct vp_gpu *gpu = &s->hardware.gpu;
     bool given = vp_finish_is_given(s, VP_F_WEIGHTS);
     if (!gpu->id || gpu->fp8 || !vp_model_has_fp8(s->model))
@@ -64,8 +58,7 @@ static void warn_fp8(struct vp_ctx *ctx, const struct vp_scenario *s)
 }
 
 /* mamba_ssm_cache_dtype: the recurrent state's type, whatever the config says. */
-static void set_state_dtype(struct vp_scenario *s)
-{
+static void set_state_dtype(struct vp_scenario *s) {
     const char *text = vp_engine_arg(&s->engine, "mamba_ssm_cache_dtype");
     enum vp_dtype dtype = text ? vp_dtype_parse(text) : VP_DTYPE_UNSET;
     for (uint32_t i = 0; dtype != VP_DTYPE_UNSET && i < s->model->block_count; i++)
@@ -73,8 +66,7 @@ static void set_state_dtype(struct vp_scenario *s)
             s->model->blocks[i].attention.state_dtype = dtype;
 }
 
-enum vp_status vp_finish_precision(struct vp_ctx *ctx, struct vp_scenario *s)
-{
+enum vp_status vp_finish_precision(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_precision *p = &s->precision;
     enum vp_status status = VP_OK;
     if (!vp_finish_is_given(s, VP_F_WEIGHTS)) {
@@ -96,8 +88,7 @@ enum vp_status vp_finish_precision(struct vp_ctx *ctx, struct vp_scenario *s)
 
 /* ---- version ---- */
 
-enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_scenario *s)
-{
+enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_engine *engine = &s->engine;
     if (!vp_finish_is_given(s, VP_F_VERSION)) {
         enum vp_status status = vp_engine_newest(ctx, &engine->version_text, engine->name);
@@ -116,8 +107,7 @@ enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_scenario *s)
 
 /* ---- lengths ---- */
 
-static void resolve_max_model_len(struct vp_ctx *ctx, struct vp_scenario *s)
-{
+static void resolve_max_model_len(struct vp_ctx *ctx, struct vp_scenario *s) {
     uint64_t *length = &s->engine.max_model_len, model = s->model->max_position;
     if (vp_finish_is_given(s, VP_F_CONTEXT)) {
         const char *why = "serve.context";
@@ -136,8 +126,7 @@ static void resolve_max_model_len(struct vp_ctx *ctx, struct vp_scenario *s)
     }
 }
 
-static void resolve_context(struct vp_ctx *ctx, struct vp_scenario *s)
-{
+static void resolve_context(struct vp_ctx *ctx, struct vp_scenario *s) {
     enum { USUAL = 8192 };
     uint64_t *context = &s->serve.context, limit = s->engine.max_model_len;
     if (vp_finish_is_given(s, VP_F_MAX_MODEL_LEN))
@@ -154,8 +143,7 @@ static void resolve_context(struct vp_ctx *ctx, struct vp_scenario *s)
 
 /* How a message names one of the two lengths. */
 static const char *show_length(struct vp_ctx *ctx, const struct vp_scenario *s,
-                               enum vp_field field)
-{
+                               enum vp_field field) {
     const struct vp_source *source = &s->source[field];
     const char *path = vp_field_info(field)->path;
     const char *key = source->origin == VP_ORIGIN_FLAG && source->key ? source->key : path;
@@ -164,8 +152,7 @@ static const char *show_length(struct vp_ctx *ctx, const struct vp_scenario *s,
     return vp_arena_printf(ctx->arena, "%s (line %" PRIu32 ")", key, source->pos.line);
 }
 
-void vp_finish_lengths(struct vp_ctx *ctx, struct vp_scenario *s)
-{
+void vp_finish_lengths(struct vp_ctx *ctx, struct vp_scenario *s) {
     resolve_max_model_len(ctx, s);
     if (s->engine.max_model_len == 0)
         return;
@@ -192,36 +179,27 @@ void vp_finish_lengths(struct vp_ctx *ctx, struct vp_scenario *s)
 /* ---- engine defaults ---- */
 
 static void set_flag(struct vp_scenario *s, enum vp_field field, bool *member, bool value,
-                     const char *why)
-{
+                     const char *why) {
     if (vp_finish_is_given(s, field))
         return;
     *member = value;
     vp_finish_note(s, field, VP_ORIGIN_DEFAULT, why);
 }
 
-static bool has_block(const struct vp_model *model, bool (*is)(const struct vp_attention *))
-{
+static bool has_block(const struct vp_model *model, bool (*is)(const struct vp_attention *)) {
     for (uint32_t i = 0; i < model->block_count; i++)
         if (is(&model->blocks[i].attention))
             return true;
     return false;
 }
 
-static bool is_linear(const struct vp_attention *a)
-{
-    return a->kind == VP_ATTENTION_LINEAR;
-}
+static bool is_linear(const struct vp_attention *a) { return a->kind == VP_ATTENTION_LINEAR; }
 
-static bool is_windowed(const struct vp_attention *a)
-{
-    return a->window > 0;
-}
+static bool is_windowed(const struct vp_attention *a) { return a->window > 0; }
 
 /* Before V1, vLLM turned chunked prefill on by itself only for long text models without sliding
  * windows (0.4 to 0.10, engine/arg_utils.py). */
-static void resolve_chunked(struct vp_scenario *s)
-{
+static void resolve_chunked(struct vp_scenario *s) {
     enum { LONG_TOKENS = 32768 };
     struct vp_engine *e = &s->engine;
     bool early = e->rules.budget <= VP_VLLM_V0 && !e->rules.default_chunked;
@@ -235,8 +213,7 @@ static void resolve_chunked(struct vp_scenario *s)
                  "the default of this version");
 }
 
-static void resolve_batch(struct vp_ctx *ctx, struct vp_scenario *s)
-{
+static void resolve_batch(struct vp_ctx *ctx, struct vp_scenario *s) {
     static const char ON_CARD[] = "the default of vllm serve in this version on this card";
     struct vp_engine *e = &s->engine;
     bool seqs_given = vp_finish_is_given(s, VP_F_MAX_NUM_SEQS);
@@ -268,8 +245,7 @@ static void resolve_batch(struct vp_ctx *ctx, struct vp_scenario *s)
                     e->max_batched_tokens, e->max_model_len);
 }
 
-void vp_finish_engine(struct vp_ctx *ctx, struct vp_scenario *s)
-{
+void vp_finish_engine(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_engine *e = &s->engine;
     bool linear = has_block(s->model, is_linear);
     vp_finish_number(s, VP_F_UTILIZATION, &e->utilization_ppb, e->rules.utilization_ppb,
@@ -278,8 +254,7 @@ void vp_finish_engine(struct vp_ctx *ctx, struct vp_scenario *s)
                      "the default of this version on this card");
     set_flag(s, VP_F_EAGER, &e->enforce_eager, false, "graphs are captured");
     set_flag(s, VP_F_HYBRID_OFF, &e->hybrid_off, false, "the default of vllm serve");
-    set_flag(s, VP_F_PREFIX_CACHING, &e->prefix_caching,
-             e->rules.default_prefix_caching && !linear,
+    set_flag(s, VP_F_PREFIX_CACHING, &e->prefix_caching, e->rules.default_prefix_caching && !linear,
              linear ? "vllm turns it on for models with recurrent layers only when asked to"
                     : "the default of this version");
     resolve_chunked(s);

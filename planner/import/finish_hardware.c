@@ -10,13 +10,11 @@
 static const uint64_t MIB = UINT64_C(1) << 20;
 
 static enum vp_status read_named(struct vp_ctx *ctx, struct vp_gpu *out, const char *name,
-                                 struct vp_pos pos)
-{
+                                 struct vp_pos pos) {
     return vp_gpu_read(ctx, out, vp_node_scalar(ctx, VP_NODE_TEXT, name, pos));
 }
 
-static enum vp_status no_gpu(struct vp_ctx *ctx, const struct vp_scenario *s, enum vp_field field)
-{
+static enum vp_status no_gpu(struct vp_ctx *ctx, const struct vp_scenario *s, enum vp_field field) {
     bool none = field == VP_F_COUNT;
     vp_diag_add(ctx->diags, VP_D_MISSING_VALUE, &s->source[field].pos,
                 none ? "hardware.count is 0: hardware.gpu and at least one device are needed"
@@ -30,8 +28,7 @@ static enum vp_status no_gpu(struct vp_ctx *ctx, const struct vp_scenario *s, en
 }
 
 /* The user's name -> the device that the runtime lists. */
-static enum vp_status resolve_gpu(struct vp_ctx *ctx, struct vp_scenario *s)
-{
+static enum vp_status resolve_gpu(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_hardware *hw = &s->hardware;
     const struct vp_pos *pos = &s->source[VP_F_GPU].pos;
     if (vp_finish_is_given(s, VP_F_COUNT) && hw->count == 0)
@@ -58,8 +55,7 @@ static enum vp_status resolve_gpu(struct vp_ctx *ctx, struct vp_scenario *s)
 }
 
 /* On NVIDIA under Linux the runtime's total is below the driver's (profiles/gpus/README.md). */
-static struct vp_amount below_driver(uint64_t driver_mib)
-{
+static struct vp_amount below_driver(uint64_t driver_mib) {
     static const struct {
         uint64_t up_to_mib, least, most;
     } CLASSES[] = {{36 * 1024, 250, 490}, {88 * 1024, 480, 770}, {UINT64_MAX, 590, 930}};
@@ -72,12 +68,10 @@ static struct vp_amount below_driver(uint64_t driver_mib)
                               (driver_mib - least) * MIB};
 }
 
-static void assume_driver_total(struct vp_ctx *ctx, struct vp_scenario *s)
-{
+static void assume_driver_total(struct vp_ctx *ctx, struct vp_scenario *s) {
     const struct vp_gpu *gpu = &s->hardware.gpu;
     bool nvidia = vp_text_eq(gpu->vendor, "nvidia");
-    s->hardware.memory =
-        nvidia ? below_driver(gpu->driver_mib) : vp_exactly(gpu->driver_mib * MIB);
+    s->hardware.memory = nvidia ? below_driver(gpu->driver_mib) : vp_exactly(gpu->driver_mib * MIB);
     vp_diag_add(ctx->diags, VP_D_MEMORY_ASSUMED, &s->source[VP_F_GPU].pos,
                 nvidia ? "no log shows the total that CUDA reports for %s: taken as the driver's "
                          "%" PRIu64 " MiB less what it is lower on such cards"
@@ -87,18 +81,15 @@ static void assume_driver_total(struct vp_ctx *ctx, struct vp_scenario *s)
     vp_diag_hint(ctx->diags, "hardware.memory says it exactly");
 }
 
-static enum vp_status no_total(struct vp_ctx *ctx, const struct vp_scenario *s)
-{
+static enum vp_status no_total(struct vp_ctx *ctx, const struct vp_scenario *s) {
     vp_diag_add(ctx->diags, VP_D_MISSING_VALUE, &s->source[VP_F_GPU].pos,
-                "hardware.memory is missing: the total of %s depends on the machine's settings",
-                s->hardware.gpu.id);
-    vp_diag_hint(ctx->diags, "hardware.memory: the total that torch or hipMemGetInfo reports, for "
-                             "example 62.5 GiB");
+                "hardware.memory is missing: the profile of %s names no total", s->hardware.gpu.id);
+    vp_diag_hint(ctx->diags, "hardware.memory: the total that torch or hipMemGetInfo reports; on "
+                             "an APU it follows from the GTT limit, for example 62.5 GiB");
     return VP_ERR_INPUT;
 }
 
-static enum vp_status given_memory(struct vp_ctx *ctx, struct vp_scenario *s)
-{
+static enum vp_status given_memory(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_hardware *hw = &s->hardware;
     hw->memory = vp_exactly(hw->memory_bytes);
     if (hw->memory_bytes >= 16 * MIB)
@@ -110,8 +101,7 @@ static enum vp_status given_memory(struct vp_ctx *ctx, struct vp_scenario *s)
     return VP_ERR_INPUT;
 }
 
-static enum vp_status resolve_memory(struct vp_ctx *ctx, struct vp_scenario *s)
-{
+static enum vp_status resolve_memory(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_hardware *hw = &s->hardware;
     const struct vp_gpu *gpu = &hw->gpu;
     if (vp_finish_is_given(s, VP_F_MEMORY))
@@ -132,8 +122,7 @@ static enum vp_status resolve_memory(struct vp_ctx *ctx, struct vp_scenario *s)
     return VP_OK;
 }
 
-enum vp_status vp_finish_hardware(struct vp_ctx *ctx, struct vp_scenario *s)
-{
+enum vp_status vp_finish_hardware(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_hardware *hw = &s->hardware;
     enum vp_status status = resolve_gpu(ctx, s);
     if (status != VP_OK)

@@ -11,8 +11,7 @@ static const char ONE[] = "not divided unless asked for";
 
 /* ---- ranks ---- */
 
-static uint64_t ranks_of(struct vp_ctx *ctx, const struct vp_scenario *s)
-{
+static uint64_t ranks_of(struct vp_ctx *ctx, const struct vp_scenario *s) {
     const struct vp_parallel *p = &s->parallel;
     struct vp_sum ranks = vp_sum_mul(vp_sum_mul(vp_sum(p->tensor), p->pipeline), p->data);
     if (!ranks.overflow && ranks.v <= MAX_DEVICES)
@@ -23,8 +22,7 @@ static uint64_t ranks_of(struct vp_ctx *ctx, const struct vp_scenario *s)
 }
 
 /* Whole experts over all ranks: parallel.expert and enable_expert_parallel say the same. */
-static void resolve_expert(struct vp_ctx *ctx, struct vp_scenario *s)
-{
+static void resolve_expert(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_parallel *p = &s->parallel;
     struct vp_sum product = vp_sum_mul(vp_sum(p->tensor), p->data);
     uint64_t all = product.overflow ? UINT64_MAX : product.v;
@@ -47,13 +45,11 @@ static void resolve_expert(struct vp_ctx *ctx, struct vp_scenario *s)
     if (flag_given)
         return;
     s->engine.expert_parallel = p->expert > 1;
-    vp_finish_note(s, VP_F_EXPERT_PARALLEL,
-                   p->expert > 1 ? VP_ORIGIN_DERIVED : VP_ORIGIN_DEFAULT,
+    vp_finish_note(s, VP_F_EXPERT_PARALLEL, p->expert > 1 ? VP_ORIGIN_DERIVED : VP_ORIGIN_DEFAULT,
                    p->expert > 1 ? "parallel.expert is given" : "off unless asked for");
 }
 
-void vp_finish_parallel(struct vp_ctx *ctx, struct vp_scenario *s)
-{
+void vp_finish_parallel(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_parallel *p = &s->parallel;
     bool asked = vp_finish_is_given(s, VP_F_TENSOR) || vp_finish_is_given(s, VP_F_PIPELINE) ||
                  vp_finish_is_given(s, VP_F_DATA);
@@ -70,8 +66,7 @@ void vp_finish_parallel(struct vp_ctx *ctx, struct vp_scenario *s)
         vp_finish_number(s, VP_F_COUNT, &s->hardware.count, 1, VP_ORIGIN_DEFAULT, "one device");
 }
 
-static void check_ranks(struct vp_ctx *ctx, const struct vp_scenario *s)
-{
+static void check_ranks(struct vp_ctx *ctx, const struct vp_scenario *s) {
     const struct vp_parallel *p = &s->parallel;
     const struct vp_hardware *hw = &s->hardware;
     uint64_t ranks = ranks_of(ctx, s);
@@ -114,13 +109,11 @@ struct misfit {
     uint64_t size, by;
 };
 
-static struct misfit share(const char *what, uint64_t size, uint64_t by)
-{
+static struct misfit share(const char *what, uint64_t size, uint64_t by) {
     return size % by == 0 ? (struct misfit){0} : (struct misfit){what, size, by};
 }
 
-static struct misfit attention_misfit(const struct vp_attention *a, uint64_t tensor)
-{
+static struct misfit attention_misfit(const struct vp_attention *a, uint64_t tensor) {
     struct misfit m = {0};
     switch (a->kind) {
     case VP_ATTENTION_GQA:
@@ -148,8 +141,7 @@ static struct misfit attention_misfit(const struct vp_attention *a, uint64_t ten
 }
 
 static struct misfit block_misfit(const struct vp_scenario *s, const struct vp_block *block,
-                                  uint64_t tensor)
-{
+                                  uint64_t tensor) {
     struct misfit m = attention_misfit(&block->attention, tensor);
     if (!m.what && block->mlp.kind != VP_MLP_NONE)
         m = share("feed-forward width", block->mlp.intermediate, tensor);
@@ -161,16 +153,14 @@ static struct misfit block_misfit(const struct vp_scenario *s, const struct vp_b
     return m.what ? m : share("shared-expert width", block->moe.shared_intermediate, tensor);
 }
 
-static struct misfit model_misfit(const struct vp_scenario *s, uint64_t tensor)
-{
+static struct misfit model_misfit(const struct vp_scenario *s, uint64_t tensor) {
     struct misfit m = {0};
     for (uint32_t i = 0; i < s->model->block_count && !m.what; i++)
         m = block_misfit(s, &s->model->blocks[i], tensor);
     return m;
 }
 
-static const char *sizes_that_work(struct vp_ctx *ctx, const struct vp_scenario *s)
-{
+static const char *sizes_that_work(struct vp_ctx *ctx, const struct vp_scenario *s) {
     enum { TRIED = 256 };
     struct vp_buf buf = {.arena = ctx->arena};
     for (uint64_t tensor = 1; tensor <= TRIED; tensor++)
@@ -179,8 +169,7 @@ static const char *sizes_that_work(struct vp_ctx *ctx, const struct vp_scenario 
     return buf.size ? vp_buf_text(&buf) : "none up to 256";
 }
 
-static void note_replication(struct vp_ctx *ctx, const struct vp_scenario *s)
-{
+static void note_replication(struct vp_ctx *ctx, const struct vp_scenario *s) {
     uint64_t tensor = s->parallel.tensor, fewest = UINT64_MAX;
     for (uint32_t i = 0; i < s->model->block_count; i++) {
         const struct vp_attention *a = &s->model->blocks[i].attention;
@@ -194,8 +183,7 @@ static void note_replication(struct vp_ctx *ctx, const struct vp_scenario *s)
                     fewest, tensor, tensor / fewest);
 }
 
-void vp_finish_layout(struct vp_ctx *ctx, const struct vp_scenario *s)
-{
+void vp_finish_layout(struct vp_ctx *ctx, const struct vp_scenario *s) {
     uint32_t errors = ctx->diags->errors;
     check_ranks(ctx, s);
     if (s->parallel.tensor > MAX_DEVICES || s->parallel.data > MAX_DEVICES)

@@ -6,23 +6,20 @@
 #include "planner/model/scenario.h"
 
 /* Written by the user, in the file or on the command line. */
-static inline bool vp_finish_is_given(const struct vp_scenario *scenario, enum vp_field field)
-{
+static inline bool vp_finish_is_given(const struct vp_scenario *scenario, enum vp_field field) {
     return scenario->source[field].origin >= VP_ORIGIN_FILE;
 }
 
 /* Says where a value comes from that was just set. */
 static inline void vp_finish_note(struct vp_scenario *scenario, enum vp_field field,
-                                  enum vp_origin origin, const char *why)
-{
+                                  enum vp_origin origin, const char *why) {
     scenario->source[field] = (struct vp_source){.origin = origin, .why = why};
 }
 
 /* A number that the user did not give; true when it was set. */
 static inline bool vp_finish_number(struct vp_scenario *scenario, enum vp_field field,
                                     uint64_t *member, uint64_t value, enum vp_origin origin,
-                                    const char *why)
-{
+                                    const char *why) {
     if (vp_finish_is_given(scenario, field))
         return false;
     *member = value;

@@ -8,29 +8,47 @@
 #include "planner/import/profile.h"
 
 /* All keys of a profile (profiles/gpus/README.md), whether the planner reads them or not. */
-static const char *const KEYS[] = {
-    "vramplan_gpu", "id",          "name",          "aliases",
-    "vendor",       "arch",        "family",        "memory_gb",
-    "driver_mib",   "runtime_mib", "memory_type",   "bandwidth_gbs",
-    "dense_tflops", "boost_ghz",   "dense_tflops_interval",
-    "cus",          "sms",         "last_level_cache_mib",
-    "link",         "links",       "pcie",          "tdp_w",
-    "fp8_formats",  "partitions",  "runtime_device", "unified",
-    "basis",        "sources",     "notes"};
+static const char *const KEYS[] = {"vramplan_gpu",
+                                   "id",
+                                   "name",
+                                   "aliases",
+                                   "vendor",
+                                   "arch",
+                                   "family",
+                                   "memory_gb",
+                                   "driver_mib",
+                                   "runtime_mib",
+                                   "memory_type",
+                                   "bandwidth_gbs",
+                                   "dense_tflops",
+                                   "boost_ghz",
+                                   "dense_tflops_interval",
+                                   "cus",
+                                   "sms",
+                                   "last_level_cache_mib",
+                                   "link",
+                                   "links",
+                                   "pcie",
+                                   "tdp_w",
+                                   "fp8_formats",
+                                   "partitions",
+                                   "runtime_device",
+                                   "unified",
+                                   "basis",
+                                   "sources",
+                                   "notes"};
 
 enum { MAX_MIB = 1 << 30 }; /* a pebibyte: larger totals are typing mistakes */
 
-static bool bad(struct vp_ctx *ctx, const struct vp_node *node, const char *key, const char *want)
-{
-    vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &node->pos, "GPU profile: %s must be %s, not %s", key,
-                want, vp_node_is_scalar(node) && *node->text ? node->text
-                                                             : vp_node_kind_name(node->kind));
+static bool bad(struct vp_ctx *ctx, const struct vp_node *node, const char *key, const char *want) {
+    vp_diag_add(
+        ctx->diags, VP_D_BAD_VALUE, &node->pos, "GPU profile: %s must be %s, not %s", key, want,
+        vp_node_is_scalar(node) && *node->text ? node->text : vp_node_kind_name(node->kind));
     return false;
 }
 
 static bool get_text(struct vp_ctx *ctx, const char **out, const struct vp_node *map,
-                     const char *key)
-{
+                     const char *key) {
     const struct vp_node *node = vp_node_get(map, key);
     if (vp_node_is_null(node))
         return true;
@@ -40,8 +58,7 @@ static bool get_text(struct vp_ctx *ctx, const char **out, const struct vp_node 
     return true;
 }
 
-static bool get_mib(struct vp_ctx *ctx, uint64_t *out, const struct vp_node *map, const char *key)
-{
+static bool get_mib(struct vp_ctx *ctx, uint64_t *out, const struct vp_node *map, const char *key) {
     const struct vp_node *node = vp_node_get(map, key);
     if (vp_node_is_null(node))
         return true;
@@ -50,8 +67,7 @@ static bool get_mib(struct vp_ctx *ctx, uint64_t *out, const struct vp_node *map
     return true;
 }
 
-static bool get_real(struct vp_ctx *ctx, double *out, const struct vp_node *map, const char *key)
-{
+static bool get_real(struct vp_ctx *ctx, double *out, const struct vp_node *map, const char *key) {
     const struct vp_node *node = vp_node_get(map, key);
     if (vp_node_is_null(node))
         return true;
@@ -61,8 +77,7 @@ static bool get_real(struct vp_ctx *ctx, double *out, const struct vp_node *map,
 }
 
 /* {likely, low, high}, or one number for all three. */
-static bool get_runtime(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *map)
-{
+static bool get_runtime(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *map) {
     const struct vp_node *node = vp_node_get(map, "runtime_mib");
     if (vp_node_is_null(node))
         return true;
@@ -87,8 +102,7 @@ static bool get_runtime(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_
     return true;
 }
 
-static bool get_fp8(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *map)
-{
+static bool get_fp8(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *map) {
     const struct vp_node *node = vp_node_get(map, "fp8_formats");
     struct vp_buf buf = {.arena = ctx->arena};
     if (vp_node_is_null(node))
@@ -108,8 +122,7 @@ static bool get_fp8(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node
 }
 
 /* A total that the driver does not show (APUs): the profile's own figure for the whole device. */
-static bool get_whole_device(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *map)
-{
+static bool get_whole_device(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *map) {
     const struct vp_node *modes = vp_node_get(vp_node_get(map, "partitions"), "modes");
     uint64_t devices;
     if (out->driver_mib || out->runtime_mib || !modes || modes->kind != VP_NODE_LIST)
@@ -120,8 +133,7 @@ static bool get_whole_device(struct vp_ctx *ctx, struct vp_gpu *out, const struc
     return true;
 }
 
-static bool check_keys(struct vp_ctx *ctx, const struct vp_node *map)
-{
+static bool check_keys(struct vp_ctx *ctx, const struct vp_node *map) {
     size_t known = sizeof KEYS / sizeof *KEYS;
     bool ok = true;
     for (uint32_t i = 0; i < map->count; i++) {
@@ -140,8 +152,7 @@ static bool check_keys(struct vp_ctx *ctx, const struct vp_node *map)
     return ok;
 }
 
-static bool check_vendor(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *map)
-{
+static bool check_vendor(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *map) {
     if (!*out->vendor && vp_text_starts(out->arch, "gfx"))
         out->vendor = "amd";
     if (!*out->vendor && vp_text_starts(out->arch, "sm_"))
@@ -160,8 +171,7 @@ static bool check_vendor(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp
     return false;
 }
 
-static bool read_map(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *map)
-{
+static bool read_map(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *map) {
     const struct vp_node *tflops = vp_node_get(map, "dense_tflops");
     *out = (struct vp_gpu){.vendor = "", .arch = "", .family = "", .fp8_formats = ""};
     bool ok = check_keys(ctx, map);
@@ -188,25 +198,23 @@ static bool read_map(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_nod
     return ok;
 }
 
-static enum vp_status unknown(struct vp_ctx *ctx, const struct vp_node *node)
-{
+static enum vp_status unknown(struct vp_ctx *ctx, const struct vp_node *node) {
     const char *near = vp_profile_suggest(ctx, &VP_PROFILE_GPU, node->text);
     vp_diag_add(ctx->diags, VP_D_GPU_UNKNOWN, &node->pos, "no GPU is called \"%.100s\"",
                 node->text);
-    vp_diag_hint(ctx->diags, "%s%s`vramplan list gpus` shows all; any other card can be written "
-                             "inline: gpu: {id, vendor, arch, runtime_mib}",
+    vp_diag_hint(ctx->diags,
+                 "%s%s`vramplan list gpus` shows all; any other card can be written "
+                 "inline: gpu: {id, vendor, arch, runtime_mib}",
                  near ? near : "", near ? " " : "");
     return VP_ERR_INPUT;
 }
 
-static enum vp_status find(struct vp_ctx *ctx, struct vp_profile *profile, const char *name)
-{
+static enum vp_status find(struct vp_ctx *ctx, struct vp_profile *profile, const char *name) {
     return vp_profile_find(ctx, profile, &VP_PROFILE_GPU, name);
 }
 
 static enum vp_status read_profile(struct vp_ctx *ctx, struct vp_gpu *out,
-                                   const struct vp_profile *profile)
-{
+                                   const struct vp_profile *profile) {
     if (read_map(ctx, out, profile->root))
         return VP_OK;
     struct vp_pos pos = {.file = profile->path};
@@ -215,8 +223,7 @@ static enum vp_status read_profile(struct vp_ctx *ctx, struct vp_gpu *out,
     return VP_ERR_INPUT;
 }
 
-enum vp_status vp_gpu_read(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *node)
-{
+enum vp_status vp_gpu_read(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *node) {
     struct vp_profile profile;
     *out = (struct vp_gpu){0};
     if (node->kind == VP_NODE_MAP)
@@ -235,8 +242,7 @@ enum vp_status vp_gpu_read(struct vp_ctx *ctx, struct vp_gpu *out, const struct 
 /* ---- partitions ---- */
 
 static const struct vp_node *find_mode(const struct vp_node *modes, const char *mode,
-                                       struct vp_buf *known)
-{
+                                       struct vp_buf *known) {
     const struct vp_node *found = NULL;
     uint64_t devices;
     for (uint32_t i = 0; modes && modes->kind == VP_NODE_LIST && i < modes->count; i++) {
@@ -253,8 +259,7 @@ static const struct vp_node *find_mode(const struct vp_node *modes, const char *
 }
 
 static bool has_memory_mode(const struct vp_node *mode, const char *memory_mode,
-                            struct vp_buf *known)
-{
+                            struct vp_buf *known) {
     const struct vp_node *nps = vp_node_get(mode, "nps");
     bool found = false;
     for (uint32_t i = 0; nps && nps->kind == VP_NODE_LIST && i < nps->count; i++) {
@@ -266,8 +271,7 @@ static bool has_memory_mode(const struct vp_node *mode, const char *memory_mode,
 }
 
 /* The sizes of one device of the mode in place of the whole card's. */
-static bool apply_mode(struct vp_ctx *ctx, struct vp_gpu *gpu, const struct vp_node *mode)
-{
+static bool apply_mode(struct vp_ctx *ctx, struct vp_gpu *gpu, const struct vp_node *mode) {
     uint64_t devices = 0, mib = 0;
     if (!get_mib(ctx, &devices, mode, "devices") || !get_mib(ctx, &mib, mode, "memory_mib") ||
         !get_mib(ctx, &gpu->compute_units, mode, "cus") || !devices || !mib)
@@ -285,8 +289,7 @@ static bool apply_mode(struct vp_ctx *ctx, struct vp_gpu *gpu, const struct vp_n
 }
 
 enum vp_status vp_gpu_partition(struct vp_ctx *ctx, struct vp_gpu *gpu, const char *mode,
-                                const char *memory_mode, const struct vp_pos *pos)
-{
+                                const char *memory_mode, const struct vp_pos *pos) {
     struct vp_profile profile;
     struct vp_buf known = {.arena = ctx->arena}, known_memory = {.arena = ctx->arena};
     if (!mode && !memory_mode)
@@ -307,8 +310,9 @@ enum vp_status vp_gpu_partition(struct vp_ctx *ctx, struct vp_gpu *gpu, const ch
         return VP_ERR_INPUT;
     }
     if (memory_mode && !has_memory_mode(found, memory_mode, &known_memory)) {
-        vp_diag_add(ctx->diags, VP_D_BAD_VALUE, pos, "%s has no memory mode %s in partition mode %s",
-                    gpu->id, memory_mode, vp_node_text(vp_node_get(found, "mode")));
+        vp_diag_add(ctx->diags, VP_D_BAD_VALUE, pos,
+                    "%s has no memory mode %s in partition mode %s", gpu->id, memory_mode,
+                    vp_node_text(vp_node_get(found, "mode")));
         vp_diag_hint(ctx->diags, "with it goes %s", vp_buf_text(&known_memory));
         return VP_ERR_INPUT;
     }
@@ -317,15 +321,13 @@ enum vp_status vp_gpu_partition(struct vp_ctx *ctx, struct vp_gpu *gpu, const ch
 
 /* ---- list ---- */
 
-static int by_vendor_then_id(const void *a, const void *b)
-{
+static int by_vendor_then_id(const void *a, const void *b) {
     const struct vp_gpu *x = a, *y = b;
     int c = strcmp(x->vendor, y->vendor);
     return c ? c : strcmp(x->id, y->id);
 }
 
-enum vp_status vp_gpu_list(struct vp_ctx *ctx, struct vp_gpus *out)
-{
+enum vp_status vp_gpu_list(struct vp_ctx *ctx, struct vp_gpus *out) {
     char **names;
     size_t count;
     *out = (struct vp_gpus){0};

@@ -18,15 +18,13 @@ struct reading {
 
 /* ---- repeated faults ---- */
 
-static bool is_same(const struct vp_diag *a, const struct vp_diag *b)
-{
+static bool is_same(const struct vp_diag *a, const struct vp_diag *b) {
     return a->id == b->id && a->pos.line == b->pos.line && a->pos.column == b->pos.column &&
            vp_text_eq(a->pos.file, b->pos.file) && vp_text_eq(a->message, b->message);
 }
 
 /* Scenarios share `defaults:`, whose faults would be told once for each of them. */
-static void drop_repeated(struct reading *r, uint32_t first)
-{
+static void drop_repeated(struct reading *r, uint32_t first) {
     struct vp_diags *diags = r->ctx->diags;
     uint32_t kept = first;
     for (uint32_t i = first; i < diags->count; i++) {
@@ -44,8 +42,7 @@ static void drop_repeated(struct reading *r, uint32_t first)
 /* ---- one scenario ---- */
 
 /* Faults that have nothing to do with those found so far: the GPU's name, the engine's version. */
-static enum vp_status look_for_more(struct reading *r, struct vp_scenario *scenario)
-{
+static enum vp_status look_for_more(struct reading *r, struct vp_scenario *scenario) {
     bool given = scenario->source[VP_F_GPU].origin >= VP_ORIGIN_FILE;
     if (!given || !vp_text_eq(scenario->engine.name, "vllm"))
         return VP_ERR_INPUT;
@@ -53,8 +50,7 @@ static enum vp_status look_for_more(struct reading *r, struct vp_scenario *scena
     return vp_scenario_finish(r->ctx, scenario);
 }
 
-static enum vp_status read_one(struct reading *r, const struct vp_node *root, const char *name)
-{
+static enum vp_status read_one(struct reading *r, const struct vp_node *root, const char *name) {
     struct vp_ctx *ctx = r->ctx;
     struct vp_scenario *scenario = VP_NEW(ctx->arena, struct vp_scenario);
     uint32_t first = ctx->diags->count;
@@ -68,24 +64,21 @@ static enum vp_status read_one(struct reading *r, const struct vp_node *root, co
     if (scenario->source[VP_F_NAME].origin == VP_ORIGIN_UNSET) {
         const char *model = scenario->model ? scenario->model->name : NULL;
         scenario->name = name ? name : model ? model : "scenario";
-        scenario->source[VP_F_NAME] =
-            (struct vp_source){.origin = VP_ORIGIN_DEFAULT,
-                               .why = name ? "where it stands" : "the model's name"};
+        scenario->source[VP_F_NAME] = (struct vp_source){
+            .origin = VP_ORIGIN_DEFAULT, .why = name ? "where it stands" : "the model's name"};
     }
     if (status == VP_OK)
         r->out->items[r->out->count++] = scenario;
     return status;
 }
 
-static enum vp_status worse(enum vp_status a, enum vp_status b)
-{
+static enum vp_status worse(enum vp_status a, enum vp_status b) {
     return a > b ? a : b; /* the environment's faults outrank the input's */
 }
 
 /* ---- files with scenarios ---- */
 
-static bool check_version(struct vp_ctx *ctx, const struct vp_node *root)
-{
+static bool check_version(struct vp_ctx *ctx, const struct vp_node *root) {
     const struct vp_node *version = vp_node_get(root, "vramplan");
     uint64_t v;
     if (!version) {
@@ -103,8 +96,7 @@ static bool check_version(struct vp_ctx *ctx, const struct vp_node *root)
 }
 
 static enum vp_status no_such_scenario(struct vp_ctx *ctx, const struct vp_node *root,
-                                       const char *wanted, const char *const *names, size_t count)
-{
+                                       const char *wanted, const char *const *names, size_t count) {
     struct vp_buf buf = {.arena = ctx->arena};
     const char *nearest = vp_text_nearest(wanted, names, count);
     for (size_t i = 0; i < count; i++)
@@ -119,8 +111,7 @@ static enum vp_status no_such_scenario(struct vp_ctx *ctx, const struct vp_node 
 }
 
 /* `scenarios:` beside anything but `defaults:` would be silently left out of all of them. */
-static void check_list_keys(struct vp_ctx *ctx, const struct vp_node *root)
-{
+static void check_list_keys(struct vp_ctx *ctx, const struct vp_node *root) {
     static const char *const NAMES[] = {"vramplan", "defaults", "scenarios"};
     enum { COUNT = sizeof NAMES / sizeof *NAMES };
     for (uint32_t i = 0; i < root->count; i++) {
@@ -139,8 +130,7 @@ static void check_list_keys(struct vp_ctx *ctx, const struct vp_node *root)
     }
 }
 
-static bool is_map_or_null(struct vp_ctx *ctx, const struct vp_node *node, const char *what)
-{
+static bool is_map_or_null(struct vp_ctx *ctx, const struct vp_node *node, const char *what) {
     if (vp_node_is_null(node) || node->kind == VP_NODE_MAP)
         return true;
     vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &node->pos, "%s must be a map, not %s", what,
@@ -148,8 +138,7 @@ static bool is_map_or_null(struct vp_ctx *ctx, const struct vp_node *node, const
     return false;
 }
 
-static enum vp_status read_list(struct reading *r, const struct vp_node *root, const char *wanted)
-{
+static enum vp_status read_list(struct reading *r, const struct vp_node *root, const char *wanted) {
     struct vp_ctx *ctx = r->ctx;
     const struct vp_node *defaults = vp_node_get(root, "defaults");
     const struct vp_node *list = vp_node_get(root, "scenarios");
@@ -182,8 +171,7 @@ static enum vp_status read_list(struct reading *r, const struct vp_node *root, c
 }
 
 static enum vp_status read_file_root(struct reading *r, const struct vp_node *root,
-                                     const char *wanted)
-{
+                                     const char *wanted) {
     if (!check_version(r->ctx, root))
         return VP_ERR_INPUT;
     if (vp_node_get(root, "scenarios") || vp_node_get(root, "defaults"))
@@ -198,8 +186,7 @@ static enum vp_status read_file_root(struct reading *r, const struct vp_node *ro
 /* ---- inputs that name a model ---- */
 
 /* model: the text as the user typed it, or a description from standard input. */
-static enum vp_status read_model(struct reading *r, struct vp_node *model)
-{
+static enum vp_status read_model(struct reading *r, struct vp_node *model) {
     struct vp_node *root = vp_node_new(r->ctx, VP_NODE_MAP, model->pos);
     vp_node_set(r->ctx, root, "model", model->pos, model);
     r->base = NULL;
@@ -207,21 +194,18 @@ static enum vp_status read_model(struct reading *r, struct vp_node *model)
     return read_one(r, root, NULL);
 }
 
-static enum vp_status read_model_text(struct reading *r, const char *text)
-{
+static enum vp_status read_model_text(struct reading *r, const char *text) {
     return read_model(r, vp_node_scalar(r->ctx, VP_NODE_TEXT, text, (struct vp_pos){0}));
 }
 
-static bool has_any(const struct vp_node *map, const char *const *keys, size_t count)
-{
+static bool has_any(const struct vp_node *map, const char *const *keys, size_t count) {
     for (size_t i = 0; i < count; i++)
         if (vp_node_get(map, keys[i]))
             return true;
     return false;
 }
 
-static bool is_model(const struct vp_node *root)
-{
+static bool is_model(const struct vp_node *root) {
     static const char *const KEYS[] = {"model_type",  "architectures", "hidden_size",
                                        "text_config", "blocks",        "from",
                                        "gguf",        "weight_map",    "vramplan_model"};
@@ -229,18 +213,16 @@ static bool is_model(const struct vp_node *root)
 }
 
 /* Without a version too, so that the message can say that it is missing. */
-static bool is_scenario(const struct vp_node *root)
-{
+static bool is_scenario(const struct vp_node *root) {
     static const char *const SURE[] = {"vramplan", "scenarios"};
-    static const char *const LIKELY[] = {"hardware",  "engine", "serve", "parallel",
+    static const char *const LIKELY[] = {"hardware",  "engine", "serve",   "parallel",
                                          "precision", "model",  "defaults"};
     return has_any(root, SURE, sizeof SURE / sizeof *SURE) ||
            (!is_model(root) && has_any(root, LIKELY, sizeof LIKELY / sizeof *LIKELY));
 }
 
 static enum vp_status read_document(struct reading *r, struct vp_node *root, const char *path,
-                                    const char *wanted)
-{
+                                    const char *wanted) {
     /* a pipe cannot be read again */
     bool once = strcmp(path, "-") == 0 || vp_io_kind(r->ctx, path) != VP_FILE_REGULAR;
     if (root->kind == VP_NODE_MAP && is_scenario(root))
@@ -266,8 +248,7 @@ static enum vp_status read_document(struct reading *r, struct vp_node *root, con
 /* ---- what the input names ---- */
 
 /* FILE#name, unless a file of the whole name exists. */
-static const char *split_name(struct vp_ctx *ctx, const char **wanted, const char *input)
-{
+static const char *split_name(struct vp_ctx *ctx, const char **wanted, const char *input) {
     const char *hash = strrchr(input, '#');
     *wanted = NULL;
     if (!hash || hash == input || vp_io_kind(ctx, vp_document_expand(ctx, input)) != VP_FILE_NONE)
@@ -276,8 +257,7 @@ static const char *split_name(struct vp_ctx *ctx, const char **wanted, const cha
     return vp_arena_text(ctx->arena, input, (size_t)(hash - input));
 }
 
-static bool is_document(struct vp_ctx *ctx, const char *path)
-{
+static bool is_document(struct vp_ctx *ctx, const char *path) {
     static const char *const BINARY[] = {".safetensors", ".gguf"};
     enum vp_file_kind kind = vp_io_kind(ctx, path);
     for (size_t i = 0; i < sizeof BINARY / sizeof *BINARY; i++)
@@ -287,8 +267,7 @@ static bool is_document(struct vp_ctx *ctx, const char *path)
 }
 
 enum vp_status vp_input_read(struct vp_ctx *ctx, struct vp_scenarios *out, const char *input,
-                             const struct vp_setting *settings, size_t setting_count)
-{
+                             const struct vp_setting *settings, size_t setting_count) {
     const char *wanted;
     struct vp_node *root;
     struct reading r = {

@@ -10,7 +10,8 @@
 
 /* One field given on the command line; it outranks everything. */
 struct vp_setting {
-    const char *path;  /* "serve.context", "engine.args.block_size", "model", "measured.weights_gib" */
+    const char
+        *path; /* "serve.context", "engine.args.block_size", "model", "measured.weights_gib" */
     const char *value; /* YAML scalar or flow text */
     const char *key;   /* as typed, for messages: "--context" */
 };

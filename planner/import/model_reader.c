@@ -14,8 +14,7 @@
 
 /* The tensors of several files as one table. */
 static void join(struct vp_ctx *ctx, struct vp_tensors *out, const struct vp_tensors *parts,
-                 size_t count)
-{
+                 size_t count) {
     size_t n = 0;
     for (size_t i = 0; i < count; i++)
         n += parts[i].count;
@@ -31,8 +30,7 @@ static void join(struct vp_ctx *ctx, struct vp_tensors *out, const struct vp_ten
 }
 
 static enum vp_status read_tensors(struct vp_ctx *ctx, struct vp_tensors *out,
-                                   const struct vp_description *d)
-{
+                                   const struct vp_description *d) {
     if (d->index) {
         enum vp_status status = vp_safetensors_read_index(ctx, out, d->index);
         out->source = d->tensor_source;
@@ -50,8 +48,7 @@ static enum vp_status read_tensors(struct vp_ctx *ctx, struct vp_tensors *out,
 }
 
 static enum vp_status attach_tensors(struct vp_ctx *ctx, struct vp_model *model,
-                                     const struct vp_description *d, bool complete)
-{
+                                     const struct vp_description *d, bool complete) {
     struct vp_tensors tensors;
     if (!d->index && d->file_count == 0)
         return VP_OK;
@@ -70,8 +67,7 @@ static enum vp_status attach_tensors(struct vp_ctx *ctx, struct vp_model *model,
 /* ---- the name ---- */
 
 /* Whether a word stands in the name between separators: "fp8" in "Qwen3-8B-FP8", not in "fp80". */
-static bool has_word(const char *name, const char *word)
-{
+static bool has_word(const char *name, const char *word) {
     size_t n = strlen(word);
     for (const char *p = name; *p; p++) {
         size_t i = 0;
@@ -84,11 +80,9 @@ static bool has_word(const char *name, const char *word)
     return false;
 }
 
-static void check_name(struct vp_ctx *ctx, const struct vp_model *model, const char *name)
-{
-    static const char *const WORDS[] = {"fp8",   "fp4",  "nvfp4", "mxfp4", "awq",
-                                        "gptq",  "int8", "int4",  "w4a16", "w8a8",
-                                        "w8a16", "4bit", "8bit",  "bnb"};
+static void check_name(struct vp_ctx *ctx, const struct vp_model *model, const char *name) {
+    static const char *const WORDS[] = {"fp8",  "fp4",   "nvfp4", "mxfp4", "awq",  "gptq", "int8",
+                                        "int4", "w4a16", "w8a8",  "w8a16", "4bit", "8bit", "bnb"};
     if (!name || vp_model_is_quantised(model))
         return;
     for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++) {
@@ -106,8 +100,7 @@ static void check_name(struct vp_ctx *ctx, const struct vp_model *model, const c
 /* ---- the whole ---- */
 
 static enum vp_status build(struct vp_ctx *ctx, struct vp_model *model,
-                            const struct vp_description *d)
-{
+                            const struct vp_description *d) {
     const struct vp_node *gguf = vp_node_get(d->config, "gguf");
     if (gguf) {
         vp_diag_add(ctx->diags, VP_D_UNMODELLED, &gguf->pos,
@@ -120,8 +113,7 @@ static enum vp_status build(struct vp_ctx *ctx, struct vp_model *model,
 }
 
 enum vp_status vp_model_read(struct vp_ctx *ctx, struct vp_model **out, const struct vp_node *node,
-                             const char *base)
-{
+                             const char *base) {
     struct vp_description d;
     *out = NULL;
     enum vp_status status = vp_description_find(ctx, &d, node, base);
@@ -148,8 +140,7 @@ enum vp_status vp_model_read(struct vp_ctx *ctx, struct vp_model **out, const st
 }
 
 enum vp_status vp_model_description(struct vp_ctx *ctx, struct vp_node **out, const char **source,
-                                    const struct vp_node *node, const char *base)
-{
+                                    const struct vp_node *node, const char *base) {
     struct vp_description d;
     enum vp_status status = vp_description_find(ctx, &d, node, base);
     *out = d.config;
@@ -157,7 +148,6 @@ enum vp_status vp_model_description(struct vp_ctx *ctx, struct vp_node **out, co
     return status;
 }
 
-enum vp_status vp_model_profiles(struct vp_ctx *ctx, char ***names, size_t *count)
-{
+enum vp_status vp_model_profiles(struct vp_ctx *ctx, char ***names, size_t *count) {
     return vp_profile_names(ctx, names, count, &VP_PROFILE_MODEL);
 }

@@ -65,23 +65,30 @@ static const char *canonical_word(const char *part, size_t n) {
     return NULL;
 }
 
+static bool append(char *out, size_t size, size_t *used, const char *text, size_t n) {
+    if (n >= size - *used)
+        return false;
+    memcpy(out + *used, text, n);
+    *used += n;
+    out[*used] = '\0';
+    return true;
+}
+
 /* Writes the canonical form; false when it does not fit. Parts of a glob that end in "*" count as
  * the words before it. */
 static bool canonicalise(char *out, size_t size, const char *name) {
     size_t used = 0;
-    for (const char *p = skip_roots(name); *p;) {
+    bool ok = append(out, size, &used, "", 0);
+    for (const char *p = skip_roots(name); ok && *p;) {
         size_t n = strcspn(p, "."), stem = n > 0 && p[n - 1] == '*' ? n - 1 : n;
         const char *word = canonical_word(p, stem);
-        int wrote = snprintf(out + used, size - used, "%s%s%.*s%.*s", used ? "." : "",
-                             word ? word : "", word ? 0 : (int)stem, p, (int)(n - stem), p + stem);
-        if (wrote < 0 || (size_t)wrote >= size - used)
-            return false;
-        used += (size_t)wrote;
+        ok = (!used || append(out, size, &used, ".", 1)) &&
+             append(out, size, &used, word ? word : p, word ? strlen(word) : stem) &&
+             append(out, size, &used, p + stem, n - stem);
         p += n;
         p += *p == '.';
     }
-    out[used] = '\0';
-    return true;
+    return ok;
 }
 
 static bool add_form(struct vp_module_name *out, const char *prefix, const char *name) {
@@ -89,7 +96,7 @@ static bool add_form(struct vp_module_name *out, const char *prefix, const char 
     size_t n = strlen(prefix), m = strlen(name);
     if (n + m >= VP_MODULE_NAME)
         return false;
-    memcpy(form, prefix, n);
+    memcpy(form, prefix, n + 1);
     memcpy(form + n, name, m + 1);
     out->all_forms++;
     return true;
@@ -183,8 +190,6 @@ static const char *glob_to_regex(struct vp_arena *arena, const char *glob) {
             vp_buf_add(&buf, ".");
         else if (*p == '[' && p[1] == '!')
             vp_buf_add(&buf, "[^"), p++;
-        else if (*p == '[' || *p == ']' || *p == '-')
-            vp_buf_add_n(&buf, p, 1);
         else if (strchr("\\.+^$(){}|", *p))
             vp_buf_printf(&buf, "\\%c", *p);
         else
@@ -285,14 +290,13 @@ static bool has_name(const struct vp_name_set *set, const char *text, size_t n) 
 
 /* Every run of whole parts of the name: a module has about six parts, so some twenty look-ups. */
 static bool has_run(const struct vp_name_set *set, const char *name) {
-    const char *parts[VP_MODULE_PARTS + 1];
+    const char *parts[VP_MODULE_PARTS + 1], *end = name + strlen(name);
     int count = 0;
-    for (const char *p = name; p && count < VP_MODULE_PARTS; count++) {
+    for (const char *p = name; p < end && count < VP_MODULE_PARTS; count++) {
         parts[count] = p;
-        p = strchr(p, '.');
-        p = p ? p + 1 : NULL;
+        p += strcspn(p, ".") + 1;
     }
-    parts[count] = name + strlen(name) + 1;
+    parts[count] = end + 1; /* a part ends one before the next begins */
     for (int from = 0; from < count; from++)
         for (int to = from + 1; to <= count; to++)
             if (has_name(set, parts[from], (size_t)(parts[to] - parts[from]) - 1))

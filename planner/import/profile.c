@@ -12,20 +12,15 @@ enum { MAX_BYTES = 4 * 1024 * 1024 };
 
 static const char SUFFIX[] = ".yaml";
 
-static bool is_alnum(char c)
-{
+static bool is_alnum(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-static char lower(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
+static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 
 /* The file name that an id has: lower case, everything but letters, digits and dots as a dash.
  * NULL where that could leave the folder or name a hidden file. */
-static const char *slug_of(struct vp_ctx *ctx, const char *name)
-{
+static const char *slug_of(struct vp_ctx *ctx, const char *name) {
     size_t n = strlen(name);
     if (n == 0 || n > 200 || name[0] == '.')
         return NULL;
@@ -35,8 +30,7 @@ static const char *slug_of(struct vp_ctx *ctx, const char *name)
     return slug;
 }
 
-static bool answers_to(const struct vp_node *root, const char *id, const char *name)
-{
+static bool answers_to(const struct vp_node *root, const char *id, const char *name) {
     const struct vp_node *aliases = vp_node_get(root, "aliases");
     if (vp_name_eq(id, name))
         return true;
@@ -49,8 +43,7 @@ static bool answers_to(const struct vp_node *root, const char *id, const char *n
 }
 
 static enum vp_status broken(struct vp_ctx *ctx, const struct vp_profile_kind *kind,
-                             const char *path, const char *why)
-{
+                             const char *path, const char *why) {
     struct vp_pos pos = {.file = path};
     vp_diag_add(ctx->diags, VP_D_PROFILE_BROKEN, &pos, "the %s profile %s cannot be used: %s",
                 kind->what, path, why);
@@ -59,8 +52,7 @@ static enum vp_status broken(struct vp_ctx *ctx, const struct vp_profile_kind *k
 
 static enum vp_status parse(struct vp_ctx *ctx, struct vp_profile *out,
                             const struct vp_profile_kind *kind, const char *path,
-                            struct vp_bytes text)
-{
+                            struct vp_bytes text) {
     struct vp_node *root;
     uint64_t version;
     enum vp_status status = vp_yaml_read(ctx, &root, text, path);
@@ -84,15 +76,13 @@ static enum vp_status parse(struct vp_ctx *ctx, struct vp_profile *out,
 }
 
 static enum vp_status read_file(struct vp_ctx *ctx, struct vp_profile *out,
-                                const struct vp_profile_kind *kind, const char *path)
-{
+                                const struct vp_profile_kind *kind, const char *path) {
     struct vp_bytes text;
     enum vp_status status = vp_io_read(ctx, &text, path, MAX_BYTES);
     return status == VP_OK ? parse(ctx, out, kind, path, text) : status;
 }
 
-static bool is_left_out(char c)
-{
+static bool is_left_out(char c) {
     switch (c) {
     case ' ':
     case '-':
@@ -109,8 +99,7 @@ static bool is_left_out(char c)
 
 /* Whether an alias of that name could stand in the file. Quotes and line breaks are left out like
  * separators: a long alias may be folded. Parsing every file would take ten times as long. */
-static bool may_name(struct vp_ctx *ctx, struct vp_bytes text, const char *reduced)
-{
+static bool may_name(struct vp_ctx *ctx, struct vp_bytes text, const char *reduced) {
     char *out = vp_arena_alloc(ctx->arena, text.size + 1);
     size_t n = 0;
     for (size_t i = 0; i < text.size; i++)
@@ -121,8 +110,7 @@ static bool may_name(struct vp_ctx *ctx, struct vp_bytes text, const char *reduc
 
 static enum vp_status scan(struct vp_ctx *ctx, struct vp_profile *out,
                            const struct vp_profile_kind *kind, const char *folder,
-                           const char *name)
-{
+                           const char *name) {
     char **files;
     size_t count;
     const char *reduced = vp_name_reduce(ctx->arena, name);
@@ -147,8 +135,7 @@ static enum vp_status scan(struct vp_ctx *ctx, struct vp_profile *out,
 
 /* The folders in the order they are looked at; those that do not exist are left out. */
 static size_t folders_of(struct vp_ctx *ctx, const char *out[2],
-                         const struct vp_profile_kind *kind)
-{
+                         const struct vp_profile_kind *kind) {
     const char *roots[] = {ctx->user_profiles, ctx->profiles};
     size_t n = 0;
     for (size_t i = 0; i < 2; i++) {
@@ -159,8 +146,7 @@ static size_t folders_of(struct vp_ctx *ctx, const char *out[2],
     return n;
 }
 
-static enum vp_status no_profiles(struct vp_ctx *ctx, const struct vp_profile_kind *kind)
-{
+static enum vp_status no_profiles(struct vp_ctx *ctx, const struct vp_profile_kind *kind) {
     vp_diag_add(ctx->diags, VP_D_NO_PROFILES, NULL,
                 "the folder of the shipped %s profiles was not found", kind->what);
     vp_diag_hint(ctx->diags, "set VRAMPLAN_PROFILES to the folder that holds gpus/, models/ and "
@@ -169,9 +155,9 @@ static enum vp_status no_profiles(struct vp_ctx *ctx, const struct vp_profile_ki
 }
 
 enum vp_status vp_profile_find(struct vp_ctx *ctx, struct vp_profile *out,
-                               const struct vp_profile_kind *kind, const char *name)
-{
+                               const struct vp_profile_kind *kind, const char *name) {
     const char *folder[2];
+    uint32_t errors = ctx->diags->errors;
     size_t count = folders_of(ctx, folder, kind);
     *out = (struct vp_profile){0};
     if (count == 0)
@@ -188,12 +174,12 @@ enum vp_status vp_profile_find(struct vp_ctx *ctx, struct vp_profile *out,
         else
             status = scan(ctx, out, kind, folder[i], name);
     }
-    return status;
+    /* A folder or file whose kind could not be told was told as a fault, and passed over. */
+    return status == VP_OK && ctx->diags->errors > errors ? VP_ERR_ENV : status;
 }
 
 /* Two sorted lists into one without doubles. */
-static void merge_names(struct vp_ctx *ctx, char ***names, size_t *count, char **more, size_t n)
-{
+static void merge_names(struct vp_ctx *ctx, char ***names, size_t *count, char **more, size_t n) {
     char **all = VP_NEW_ARRAY(ctx->arena, *count + n, char *);
     size_t a = 0, b = 0, out = 0;
     while (a < *count || b < n) {
@@ -207,8 +193,7 @@ static void merge_names(struct vp_ctx *ctx, char ***names, size_t *count, char *
 }
 
 /* Files are sorted with their suffix, which puts "a-b.yaml" before "a.yaml". */
-static void sort_names(char **names, size_t count)
-{
+static void sort_names(char **names, size_t count) {
     for (size_t i = 1; i < count; i++) { /* nearly sorted already */
         char *name = names[i];
         size_t j = i;
@@ -219,8 +204,7 @@ static void sort_names(char **names, size_t count)
 }
 
 enum vp_status vp_profile_names(struct vp_ctx *ctx, char ***names, size_t *count,
-                                const struct vp_profile_kind *kind)
-{
+                                const struct vp_profile_kind *kind) {
     const char *folder[2];
     size_t folders = folders_of(ctx, folder, kind);
     *names = NULL;
@@ -235,8 +219,8 @@ enum vp_status vp_profile_names(struct vp_ctx *ctx, char ***names, size_t *count
             return status;
         for (size_t f = 0; f < n; f++)
             if (vp_text_ends(files[f], SUFFIX))
-                files[kept++] = vp_arena_text(ctx->arena, files[f],
-                                              strlen(files[f]) - (sizeof SUFFIX - 1));
+                files[kept++] =
+                    vp_arena_text(ctx->arena, files[f], strlen(files[f]) - (sizeof SUFFIX - 1));
         sort_names(files, kept);
         merge_names(ctx, names, count, files, kept);
     }
@@ -244,8 +228,7 @@ enum vp_status vp_profile_names(struct vp_ctx *ctx, char ***names, size_t *count
 }
 
 const char *vp_profile_suggest(struct vp_ctx *ctx, const struct vp_profile_kind *kind,
-                               const char *name)
-{
+                               const char *name) {
     enum { SHOWN = 6 };
     char **names;
     size_t count, shown = 0;

@@ -13,14 +13,12 @@
 static const char *const DERIVED[] = {"kv_cache_tokens", "max_concurrency",
                                       "estimated_max_model_len"};
 
-static bool is_count(enum vp_measure what)
-{
+static bool is_count(enum vp_measure what) {
     return what == VP_M_BLOCKS || what == VP_M_BLOCK_SIZE;
 }
 
 static void read_measure(struct vp_reading *r, enum vp_measure what, const struct vp_node *node,
-                         const char *label)
-{
+                         const char *label) {
     struct vp_measured *measured = &r->out->measured;
     uint64_t value = 0;
     double gib;
@@ -40,8 +38,7 @@ static void read_measure(struct vp_reading *r, enum vp_measure what, const struc
     measured->pos[what] = node->pos;
 }
 
-void vp_scenario_read_measured(struct vp_reading *r, const struct vp_node *node)
-{
+void vp_scenario_read_measured(struct vp_reading *r, const struct vp_node *node) {
     const char *names[VP_MEASURE_COUNT];
     if (!vp_reading_is_map(r, node, "measured"))
         return;
@@ -70,22 +67,19 @@ void vp_scenario_read_measured(struct vp_reading *r, const struct vp_node *node)
 /* ---- budget ---- */
 
 static void refuse(struct vp_reading *r, const struct vp_node *node, const char *key,
-                   const char *want)
-{
+                   const char *want) {
     const char *path = vp_arena_printf(r->ctx->arena, "budget.%s", key);
     vp_diag_add(r->ctx->diags, VP_D_BAD_VALUE, &node->pos, "%s must be %s, not %.100s",
                 vp_reading_label(r, path), want,
                 vp_node_is_scalar(node) ? node->text : vp_node_kind_name(node->kind));
 }
 
-static bool read_size(uint64_t *out, const struct vp_node *node)
-{
+static bool read_size(uint64_t *out, const struct vp_node *node) {
     return vp_node_is_scalar(node) && vp_parse_size(out, node->text);
 }
 
 /* "5 %" and "5%" as parts per billion; at most 100. */
-static bool read_percent(uint64_t *out_ppb, struct vp_ctx *ctx, const struct vp_node *node)
-{
+static bool read_percent(uint64_t *out_ppb, struct vp_ctx *ctx, const struct vp_node *node) {
     double percent;
     size_t n = vp_node_is_scalar(node) ? strlen(node->text) : 0;
     if (n < 2 || node->text[n - 1] != '%')
@@ -99,26 +93,23 @@ static bool read_percent(uint64_t *out_ppb, struct vp_ctx *ctx, const struct vp_
     return true;
 }
 
-static void read_headroom(struct vp_reading *r, const struct vp_node *node)
-{
+static void read_headroom(struct vp_reading *r, const struct vp_node *node) {
     struct vp_budget *budget = &r->out->budget;
     if (!read_size(&budget->headroom_bytes, node) &&
         !read_percent(&budget->headroom_ppb, r->ctx, node))
         refuse(r, node, "headroom", "a size (\"4 GiB\") or a percentage (\"5 %\")");
 }
 
-static void read_min_context(struct vp_reading *r, const struct vp_node *node)
-{
+static void read_min_context(struct vp_reading *r, const struct vp_node *node) {
     uint64_t *out = &r->out->budget.min_context;
     if (!vp_node_is_scalar(node) || (!vp_node_u64(out, node) && !vp_parse_tokens(out, node->text)))
         refuse(r, node, "min_context", "a number of tokens (32768 or 32k)");
 }
 
-void vp_scenario_read_budget(struct vp_reading *r, const struct vp_node *node)
-{
+void vp_scenario_read_budget(struct vp_reading *r, const struct vp_node *node) {
     /* The last four are for comparisons with other plans, not for this one. */
-    static const char *const NAMES[] = {"memory",     "headroom", "min_context", "components",
-                                        "growth",     "waivers",  "measured"};
+    static const char *const NAMES[] = {"memory", "headroom", "min_context", "components",
+                                        "growth", "waivers",  "measured"};
     enum { NAME_COUNT = sizeof NAMES / sizeof *NAMES };
     if (!vp_reading_is_map(r, node, "budget"))
         return;

@@ -1,5 +1,6 @@
 /* What the files of the scenario reader share: where the reading stands, and how a value gets into
- * its field. Private to scenario_reader.c, scenario_value.c, scenario_limits.c and engine_args.c. */
+ * its field. Private to scenario_reader.c, scenario_value.c, scenario_limits.c and engine_args.c.
+ */
 #ifndef VP_IMPORT_SCENARIO_PARTS_H
 #define VP_IMPORT_SCENARIO_PARTS_H
 

@@ -18,8 +18,7 @@ static const char MODELLED[] = "vllm";
 
 /* Names of a section's fields, and further ones that it takes. Returns how many. */
 static size_t names_of(const char *out[VP_FIELD_COUNT + 8], const char *section,
-                       const char *const *more, size_t more_count)
-{
+                       const char *const *more, size_t more_count) {
     size_t n = 0, length = strlen(section);
     for (int i = 0; i < VP_FIELD_COUNT; i++) {
         const char *path = vp_field_info((enum vp_field)i)->path;
@@ -33,8 +32,7 @@ static size_t names_of(const char *out[VP_FIELD_COUNT + 8], const char *section,
 }
 
 static void refuse_unmodelled(struct vp_reading *r, enum vp_field field,
-                              const struct vp_node *node)
-{
+                              const struct vp_node *node) {
     const struct vp_field_info *info = vp_field_info(field);
     uint64_t v;
     bool one = info->kind == VP_KIND_COUNT && vp_node_u64(&v, node) && v == 1;
@@ -46,15 +44,13 @@ static void refuse_unmodelled(struct vp_reading *r, enum vp_field field,
 }
 
 /* prompt_tokens: {distribution: ...} */
-static bool is_distribution(enum vp_field field, const struct vp_node *node)
-{
+static bool is_distribution(enum vp_field field, const struct vp_node *node) {
     return (field == VP_F_PROMPT_TOKENS || field == VP_F_OUTPUT_TOKENS) &&
            node->kind == VP_NODE_MAP;
 }
 
 static void read_field(struct vp_reading *r, enum vp_field field, const struct vp_node *node,
-                       const char *path)
-{
+                       const char *path) {
     if (!vp_field_info(field)->modelled)
         refuse_unmodelled(r, field, node);
     else if (is_distribution(field, node))
@@ -69,8 +65,7 @@ static void read_field(struct vp_reading *r, enum vp_field field, const struct v
 static void read_section(struct vp_reading *r, const struct vp_node *root, const char *section,
                          bool (*special)(struct vp_reading *r, const char *key,
                                          const struct vp_node *node),
-                         const char *const *more, size_t more_count)
-{
+                         const char *const *more, size_t more_count) {
     const struct vp_node *node = vp_node_get(root, section);
     const char *names[VP_FIELD_COUNT + 8];
     if (!vp_reading_is_map(r, node, section))
@@ -92,8 +87,7 @@ static void read_section(struct vp_reading *r, const struct vp_node *root, const
 /* ---- keys that are more than a field ---- */
 
 /* An inline GPU: its fields are read at once, its id stands for the name. */
-static bool read_hardware_key(struct vp_reading *r, const char *key, const struct vp_node *node)
-{
+static bool read_hardware_key(struct vp_reading *r, const char *key, const struct vp_node *node) {
     struct vp_source *source = &r->out->source[VP_F_GPU];
     if (strcmp(key, "gpu") != 0 || node->kind != VP_NODE_MAP)
         return false;
@@ -108,16 +102,14 @@ static bool read_hardware_key(struct vp_reading *r, const char *key, const struc
     return true;
 }
 
-static bool read_parallel_key(struct vp_reading *r, const char *key, const struct vp_node *node)
-{
+static bool read_parallel_key(struct vp_reading *r, const char *key, const struct vp_node *node) {
     if (strcmp(key, "context") != 0)
         return false;
     vp_value_read(r, VP_F_CONTEXT_PARALLEL, node, VP_ORIGIN_FILE, "parallel.context");
     return true;
 }
 
-static void keep_class(struct vp_reading *r, const struct vp_node *node)
-{
+static void keep_class(struct vp_reading *r, const struct vp_node *node) {
     const char *names[VP_CLASS_COUNT];
     struct vp_buf known = {.arena = r->ctx->arena};
     const char *text = vp_node_text(node);
@@ -139,8 +131,7 @@ static void keep_class(struct vp_reading *r, const struct vp_node *node)
         vp_diag_hint(r->ctx->diags, "known are %s", vp_buf_text(&known));
 }
 
-static bool read_precision_key(struct vp_reading *r, const char *key, const struct vp_node *node)
-{
+static bool read_precision_key(struct vp_reading *r, const char *key, const struct vp_node *node) {
     if (strcmp(key, "keep") != 0)
         return false;
     if (r->keep_given || vp_node_is_null(node))
@@ -154,8 +145,7 @@ static bool read_precision_key(struct vp_reading *r, const char *key, const stru
 }
 
 /* Versions of libraries beside the engine: they matter for training only. */
-static void read_versions(struct vp_reading *r, const struct vp_node *node)
-{
+static void read_versions(struct vp_reading *r, const struct vp_node *node) {
     static const char *const NAMES[] = {"torch", "transformers", "peft", "trl"};
     enum { COUNT = sizeof NAMES / sizeof *NAMES };
     if (!vp_reading_is_map(r, node, "engine.versions"))
@@ -171,8 +161,7 @@ static void read_versions(struct vp_reading *r, const struct vp_node *node)
 }
 
 /* args and env wait until the engine is known. */
-static bool read_engine_key(struct vp_reading *r, const char *key, const struct vp_node *node)
-{
+static bool read_engine_key(struct vp_reading *r, const char *key, const struct vp_node *node) {
     if (strcmp(key, "versions") == 0)
         read_versions(r, node);
     return strcmp(key, "versions") == 0 || strcmp(key, "args") == 0 || strcmp(key, "env") == 0 ||
@@ -180,8 +169,7 @@ static bool read_engine_key(struct vp_reading *r, const char *key, const struct 
 }
 
 /* "vllm@0.19" as the command line takes it, also as the whole of `engine:`. */
-static const struct vp_node *engine_map(struct vp_reading *r, const struct vp_node *root)
-{
+static const struct vp_node *engine_map(struct vp_reading *r, const struct vp_node *root) {
     struct vp_node *engine = vp_node_get(root, "engine");
     const char *text = engine && engine->kind == VP_NODE_TEXT ? engine->text : NULL;
     if (!text || !*text)
@@ -202,11 +190,10 @@ static const struct vp_node *engine_map(struct vp_reading *r, const struct vp_no
 
 /* ---- the whole ---- */
 
-static void check_root_keys(struct vp_reading *r, const struct vp_node *root)
-{
-    static const char *const NAMES[] = {"vramplan", "name",      "model",       "hardware",
-                                        "engine",   "parallel",  "precision",   "serve",
-                                        "train",    "measured",  "budget",      "calibration"};
+static void check_root_keys(struct vp_reading *r, const struct vp_node *root) {
+    static const char *const NAMES[] = {"vramplan", "name",     "model",     "hardware",
+                                        "engine",   "parallel", "precision", "serve",
+                                        "train",    "measured", "budget",    "calibration"};
     enum { COUNT = sizeof NAMES / sizeof *NAMES };
     for (uint32_t i = 0; i < root->count; i++) {
         size_t k = 0;
@@ -217,8 +204,7 @@ static void check_root_keys(struct vp_reading *r, const struct vp_node *root)
     }
 }
 
-static void read_fields(struct vp_reading *r, const struct vp_node *root)
-{
+static void read_fields(struct vp_reading *r, const struct vp_node *root) {
     static const char *const KEEP[] = {"keep"}, *const CONTEXT[] = {"context"};
     static const char *const ENGINE[] = {"args", "env", "versions"};
     static const enum vp_field TOP[] = {VP_F_NAME, VP_F_TRAIN, VP_F_CALIBRATION};
@@ -238,16 +224,14 @@ static void read_fields(struct vp_reading *r, const struct vp_node *root)
 }
 
 /* What depends on which engine it is. */
-static void read_engine_parts(struct vp_reading *r, const struct vp_node *root)
-{
+static void read_engine_parts(struct vp_reading *r, const struct vp_node *root) {
     const struct vp_node *engine = vp_node_get(root, "engine");
     vp_engine_args_read(r, vp_node_get(engine, "args"));
     vp_engine_env_read(r, vp_node_get(engine, "env"));
     vp_scenario_read_measured(r, vp_node_get(root, "measured"));
 }
 
-static bool check_engine(struct vp_reading *r)
-{
+static bool check_engine(struct vp_reading *r) {
     enum { COUNT = sizeof ENGINES / sizeof *ENGINES };
     struct vp_engine *engine = &r->out->engine;
     const struct vp_source *source = &r->out->source[VP_F_ENGINE];
@@ -276,8 +260,7 @@ static bool check_engine(struct vp_reading *r)
 }
 
 static enum vp_status read_model(struct vp_reading *r, const struct vp_node *file,
-                                 const struct vp_node *flags, const char *base)
-{
+                                 const struct vp_node *flags, const char *base) {
     const struct vp_node *given = vp_node_get(flags, "model");
     struct vp_node *node = vp_settings_model(r->ctx, vp_node_get(file, "model"), given);
     bool from_flags = given && (given->kind != VP_NODE_MAP || vp_node_get(given, "from"));
@@ -290,8 +273,7 @@ static enum vp_status read_model(struct vp_reading *r, const struct vp_node *fil
     return vp_model_read(r->ctx, &r->out->model, node, from_flags ? NULL : base);
 }
 
-static void keep_default(struct vp_reading *r)
-{
+static void keep_default(struct vp_reading *r) {
     static const enum vp_class KEPT[] = {VP_CLASS_EMBEDDING, VP_CLASS_LM_HEAD, VP_CLASS_NORM,
                                          VP_CLASS_ROUTER};
     for (size_t i = 0; !r->keep_given && i < sizeof KEPT / sizeof *KEPT; i++)
@@ -300,8 +282,7 @@ static void keep_default(struct vp_reading *r)
 
 enum vp_status vp_scenario_read(struct vp_ctx *ctx, struct vp_scenario *out,
                                 const struct vp_node *root, const char *base,
-                                const struct vp_setting *settings, size_t setting_count)
-{
+                                const struct vp_setting *settings, size_t setting_count) {
     struct vp_reading r = {
         .ctx = ctx, .out = out, .settings = settings, .setting_count = setting_count};
     const struct vp_node *tree[2]; /* the command line's, then the file's */

@@ -10,8 +10,7 @@
 
 /* ---- messages ---- */
 
-const char *vp_source_show(struct vp_ctx *ctx, const struct vp_source *source)
-{
+const char *vp_source_show(struct vp_ctx *ctx, const struct vp_source *source) {
     const char *prefix = source->origin == VP_ORIGIN_ARGS ? "engine.args." : "";
     const char *key = source->key ? source->key : "a default";
     if (!source->pos.line)
@@ -20,8 +19,7 @@ const char *vp_source_show(struct vp_ctx *ctx, const struct vp_source *source)
 }
 
 /* "--set" says nothing about the field: the path does. */
-const char *vp_reading_label(const struct vp_reading *r, const char *path)
-{
+const char *vp_reading_label(const struct vp_reading *r, const char *path) {
     if (!r->from_flags)
         return path;
     for (size_t i = r->setting_count; i-- > 0;) { /* the last one wins */
@@ -32,8 +30,7 @@ const char *vp_reading_label(const struct vp_reading *r, const char *path)
     return path;
 }
 
-static const char *wanted(enum vp_field field)
-{
+static const char *wanted(enum vp_field field) {
     if (field == VP_F_KV_DTYPE)
         return "auto, bf16, fp16 or fp8";
     switch (vp_field_info(field)->kind) {
@@ -61,10 +58,9 @@ static const char *wanted(enum vp_field field)
 }
 
 static bool refuse(struct vp_reading *r, enum vp_field field, const struct vp_node *node,
-                   const char *label)
-{
-    const char *shown = vp_node_is_scalar(node) && *node->text ? node->text
-                                                              : vp_node_kind_name(node->kind);
+                   const char *label) {
+    const char *shown =
+        vp_node_is_scalar(node) && *node->text ? node->text : vp_node_kind_name(node->kind);
     vp_diag_add(r->ctx->diags, VP_D_BAD_VALUE, &node->pos, "%s must be %s, not %.100s", label,
                 wanted(field), shown);
     return false;
@@ -73,8 +69,7 @@ static bool refuse(struct vp_reading *r, enum vp_field field, const struct vp_no
 /* ---- one value ---- */
 
 /* The text of a share as parts per billion, exact for up to nine decimals. */
-static bool parse_share(uint64_t *out, const char *text)
-{
+static bool parse_share(uint64_t *out, const char *text) {
     double v;
     if (!vp_parse_real(&v, text) || !(v > 0 && v <= 1))
         return false;
@@ -82,15 +77,13 @@ static bool parse_share(uint64_t *out, const char *text)
     return *out > 0;
 }
 
-static bool parse_bool(bool *out, const char *text)
-{
+static bool parse_bool(bool *out, const char *text) {
     bool yes = vp_name_eq(text, "true");
     *out = yes;
     return yes || vp_name_eq(text, "false");
 }
 
-static bool parse_number(uint64_t *out, enum vp_field_kind kind, const struct vp_node *node)
-{
+static bool parse_number(uint64_t *out, enum vp_field_kind kind, const struct vp_node *node) {
     if (kind == VP_KIND_SIZE)
         return vp_parse_size(out, node->text);
     if (kind == VP_KIND_SHARE)
@@ -103,8 +96,7 @@ static bool parse_number(uint64_t *out, enum vp_field_kind kind, const struct vp
 
 /* Formats that exist for the field but not in this version's formulas. */
 static bool refuse_dtype(struct vp_reading *r, enum vp_field field, enum vp_dtype dtype,
-                         const struct vp_node *node, const char *label)
-{
+                         const struct vp_node *node, const char *label) {
     bool cache = field == VP_F_KV_DTYPE;
     bool later = dtype == VP_DTYPE_INT8 || dtype == VP_DTYPE_INT4 || dtype == VP_DTYPE_FP4 ||
                  dtype == VP_DTYPE_NVFP4;
@@ -117,15 +109,14 @@ static bool refuse_dtype(struct vp_reading *r, enum vp_field field, enum vp_dtyp
 }
 
 static bool parse_dtype(struct vp_reading *r, struct vp_value *out, enum vp_field field,
-                        const struct vp_node *node, const char *label)
-{
+                        const struct vp_node *node, const char *label) {
     bool cache = field == VP_F_KV_DTYPE;
     out->dtype = VP_DTYPE_UNSET;
     if (vp_name_eq(node->text, "auto"))
         return true;
     /* vLLM's name for FP8 in the layout of sparse MLA; the layout follows from the model */
-    out->dtype = cache && vp_name_eq(node->text, "fp8_ds_mla") ? VP_DTYPE_FP8
-                                                               : vp_dtype_parse(node->text);
+    out->dtype =
+        cache && vp_name_eq(node->text, "fp8_ds_mla") ? VP_DTYPE_FP8 : vp_dtype_parse(node->text);
     bool plain = out->dtype == VP_DTYPE_BF16 || out->dtype == VP_DTYPE_FP16;
     if (plain || out->dtype == (cache ? VP_DTYPE_FP8 : VP_DTYPE_FP32))
         return true;
@@ -133,14 +124,12 @@ static bool parse_dtype(struct vp_reading *r, struct vp_value *out, enum vp_fiel
 }
 
 /* What the field takes; max_num_batched_tokens is a count of tokens and may be written "8k". */
-static enum vp_field_kind kind_of(enum vp_field field)
-{
+static enum vp_field_kind kind_of(enum vp_field field) {
     return field == VP_F_BATCHED_TOKENS ? VP_KIND_TOKENS : vp_field_info(field)->kind;
 }
 
 static bool parse_text(struct vp_reading *r, struct vp_value *out, enum vp_field field,
-                       const struct vp_node *node)
-{
+                       const struct vp_node *node) {
     bool may_be_map = field == VP_F_ARRIVAL; /* poisson: RATE; gamma: {rate, cv} */
     if (vp_node_is_scalar(node) ? !*node->text : !may_be_map || node->kind != VP_NODE_MAP)
         return false;
@@ -149,8 +138,7 @@ static bool parse_text(struct vp_reading *r, struct vp_value *out, enum vp_field
 }
 
 bool vp_value_parse(struct vp_reading *r, struct vp_value *out, enum vp_field field,
-                    const struct vp_node *node, const char *label)
-{
+                    const struct vp_node *node, const char *label) {
     enum vp_field_kind kind = kind_of(field);
     bool ok;
     *out = (struct vp_value){0};
@@ -172,8 +160,7 @@ bool vp_value_parse(struct vp_reading *r, struct vp_value *out, enum vp_field fi
 
 /* ---- into the scenario ---- */
 
-static void store(struct vp_scenario *out, enum vp_field field, const struct vp_value *value)
-{
+static void store(struct vp_scenario *out, enum vp_field field, const struct vp_value *value) {
     const struct vp_field_info *info = vp_field_info(field);
     void *member = (char *)out + info->offset;
     switch (info->kind) {
@@ -201,8 +188,7 @@ static void store(struct vp_scenario *out, enum vp_field field, const struct vp_
 }
 
 static bool is_same(const struct vp_scenario *scenario, enum vp_field field,
-                    const struct vp_value *value)
-{
+                    const struct vp_value *value) {
     const struct vp_field_info *info = vp_field_info(field);
     const void *member = (const char *)scenario + info->offset;
     switch (info->kind) {
@@ -227,8 +213,7 @@ static bool is_same(const struct vp_scenario *scenario, enum vp_field field,
 
 static void contradict(struct vp_reading *r, const char *earlier_value,
                        const struct vp_source *earlier, const char *value,
-                       const struct vp_source *source)
-{
+                       const struct vp_source *source) {
     vp_diag_add(r->ctx->diags, VP_D_CONTRADICTION, &source->pos, "%s says %s, but %s says %s",
                 vp_source_show(r->ctx, source), value, vp_source_show(r->ctx, earlier),
                 earlier_value);
@@ -236,8 +221,7 @@ static void contradict(struct vp_reading *r, const char *earlier_value,
 }
 
 void vp_value_assign(struct vp_reading *r, enum vp_field field, const struct vp_value *value,
-                     const struct vp_source *source)
-{
+                     const struct vp_source *source) {
     struct vp_source *present = &r->out->source[field];
     bool said = present->origin >= VP_ORIGIN_FILE; /* by the user */
     if (present->origin == VP_ORIGIN_FLAG && source->origin != VP_ORIGIN_FLAG)
@@ -262,8 +246,7 @@ void vp_value_assign(struct vp_reading *r, enum vp_field field, const struct vp_
 }
 
 void vp_value_read(struct vp_reading *r, enum vp_field field, const struct vp_node *node,
-                   enum vp_origin origin, const char *key)
-{
+                   enum vp_origin origin, const char *key) {
     struct vp_value value;
     const char *path = vp_field_info(field)->path;
     const char *label = origin == VP_ORIGIN_ARGS
@@ -280,8 +263,7 @@ void vp_value_read(struct vp_reading *r, enum vp_field field, const struct vp_no
 }
 
 /* `auto` beside a format is the same fact when the format is what auto leads to: 16 bit. */
-void vp_value_check_auto(struct vp_reading *r)
-{
+void vp_value_check_auto(struct vp_reading *r) {
     static const enum vp_field FIELDS[2] = {VP_F_KV_DTYPE, VP_F_COMPUTE};
     for (int i = 0; i < 2; i++) {
         const struct vp_said *said = &r->auto_dtype[i];
@@ -294,8 +276,7 @@ void vp_value_check_auto(struct vp_reading *r)
     }
 }
 
-bool vp_value_is_harmless(const struct vp_node *node)
-{
+bool vp_value_is_harmless(const struct vp_node *node) {
     uint64_t v;
     bool flag;
     if (vp_node_is_null(node))
@@ -312,8 +293,7 @@ bool vp_value_is_harmless(const struct vp_node *node)
 /* ---- keys ---- */
 
 /* A key of another section: "context" at the top is serve.context. */
-static const char *elsewhere(const char *section, const char *key)
-{
+static const char *elsewhere(const char *section, const char *key) {
     for (int i = 0; i < VP_FIELD_COUNT; i++) {
         const char *path = vp_field_info((enum vp_field)i)->path;
         const char *dot = strrchr(path, '.');
@@ -326,8 +306,7 @@ static const char *elsewhere(const char *section, const char *key)
 }
 
 void vp_reading_unknown(struct vp_reading *r, const char *section, const char *key,
-                        const struct vp_pos *pos, const char *const *names, size_t count)
-{
+                        const struct vp_pos *pos, const char *const *names, size_t count) {
     struct vp_buf known = {.arena = r->ctx->arena};
     const char *path = *section ? vp_arena_printf(r->ctx->arena, "%s.%s", section, key) : key;
     const char *nearest = vp_text_nearest(key, names, count);
@@ -347,8 +326,7 @@ void vp_reading_unknown(struct vp_reading *r, const char *section, const char *k
     vp_diag_hint(r->ctx->diags, "known are %s", vp_buf_text(&known));
 }
 
-bool vp_reading_is_map(struct vp_reading *r, const struct vp_node *node, const char *path)
-{
+bool vp_reading_is_map(struct vp_reading *r, const struct vp_node *node, const char *path) {
     if (vp_node_is_null(node))
         return false;
     if (node->kind == VP_NODE_MAP)

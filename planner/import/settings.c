@@ -8,8 +8,7 @@
 static const struct vp_pos NOWHERE = {0};
 
 static enum vp_status value_node(struct vp_ctx *ctx, struct vp_node **out,
-                                 const struct vp_setting *setting)
-{
+                                 const struct vp_setting *setting) {
     const char *text = setting->value;
     const char *name = setting->key ? setting->key : setting->path;
     if (text[0] != '{' && text[0] != '[' && text[0] != '"' && text[0] != '\'') {
@@ -21,8 +20,7 @@ static enum vp_status value_node(struct vp_ctx *ctx, struct vp_node **out,
 
 /* The map under a key, made when it is missing. */
 static struct vp_node *descend(struct vp_ctx *ctx, struct vp_node *map, const char *key,
-                               bool is_model)
-{
+                               bool is_model) {
     struct vp_node *child = vp_node_get(map, key);
     if (child && child->kind == VP_NODE_MAP)
         return child;
@@ -33,8 +31,7 @@ static struct vp_node *descend(struct vp_ctx *ctx, struct vp_node *map, const ch
     return made;
 }
 
-static void put(struct vp_ctx *ctx, struct vp_node *root, const char *path, struct vp_node *value)
-{
+static void put(struct vp_ctx *ctx, struct vp_node *root, const char *path, struct vp_node *value) {
     static const char *const WHOLE[] = {"engine.args.", "engine.env."};
     size_t whole = 0; /* from here on no dot divides */
     struct vp_node *map = root;
@@ -52,8 +49,7 @@ static void put(struct vp_ctx *ctx, struct vp_node *root, const char *path, stru
 }
 
 enum vp_status vp_settings_tree(struct vp_ctx *ctx, struct vp_node **out,
-                                const struct vp_setting *settings, size_t count)
-{
+                                const struct vp_setting *settings, size_t count) {
     enum vp_status status = VP_OK;
     *out = vp_node_new(ctx, VP_NODE_MAP, NOWHERE);
     for (size_t i = 0; i < count; i++) {
@@ -68,8 +64,7 @@ enum vp_status vp_settings_tree(struct vp_ctx *ctx, struct vp_node **out,
 }
 
 struct vp_node *vp_settings_model(struct vp_ctx *ctx, const struct vp_node *file,
-                                  const struct vp_node *flags)
-{
+                                  const struct vp_node *flags) {
     if (vp_node_is_null(flags) || vp_node_is_null(file))
         return vp_node_merge(ctx, file, vp_node_is_null(flags) ? NULL : flags);
     if (flags->kind != VP_NODE_MAP || vp_node_get(flags, "from"))

@@ -101,6 +101,10 @@ static void fix_pool(struct vp_engine_stage *out, const struct vp_scenario *scen
     struct vp_amount rest = vp_amount_add(vp_amount_add(out->weights, out->activation),
                                           vp_amount_add(out->non_torch, out->graphs));
     out->usable_bytes = rest.likely + out->available.likely;
+    if (!scenario->measured.known[VP_M_AVAILABLE_KV]) { /* asked for, not seen to be there */
+        uint64_t taken = vp_min(scenario->hardware.reserved_bytes, scenario->hardware.memory_bytes);
+        out->usable_bytes = vp_min(out->usable_bytes, scenario->hardware.memory_bytes - taken);
+    }
 }
 
 static void count_units(struct vp_engine_stage *out, const struct vp_scenario *scenario)
@@ -119,6 +123,8 @@ static void count_units(struct vp_engine_stage *out, const struct vp_scenario *s
         uint64_t *units = &out->units.low;
         for (int i = 0; i < 3; i++)
             units[i] = vp_mul_div(bytes[i], billion, billion + state) / unit;
+    } else if (out->kv.types > 0) {
+        out->units = vp_exactly(UINT64_MAX); /* none of the cache is on this stage: no limit */
     }
 }
 

@@ -251,6 +251,10 @@ void vp_kv_plan_make(struct vp_kv_plan *out, const struct vp_scenario *scenario,
         out->cut = scenario->engine.kind == VP_ENGINE_SGLANG ? VP_KV_TOKENS : VP_KV_BYTES;
         out->groups = out->types > 0;
         out->unit_bytes = out->cut == VP_KV_BYTES ? 1 : token_cell(out, scenario);
+        if (out->unit_bytes == 0 && out->state_bytes > 0) { /* states alone: no tokens to count */
+            out->cut = VP_KV_BYTES;
+            out->unit_bytes = 1;
+        }
         out->separate_state = out->cut == VP_KV_TOKENS && out->state_bytes > 0;
     }
 }

@@ -254,25 +254,45 @@ static uint64_t shard_ranks(const struct vp_scenario *scenario, const struct vp_
     }
 }
 
+/* Whole experts that do not divide evenly: the fullest rank's part of the bytes, before their width
+ * is divided. */
+static uint64_t fullest_experts(const struct vp_model *model, uint64_t bytes, uint64_t ranks) {
+    uint64_t experts = 0;
+
+    for (uint32_t i = 0; i < model->block_count; i++)
+        experts = vp_max(experts, model->blocks[i].moe.experts);
+    if (experts == 0)
+        return vp_ceil_div(bytes, ranks);
+    return vp_mul_div(bytes, vp_ceil_div(experts, ranks), experts);
+}
+
 static void add_tensors(struct vp_ledger *ledger, const struct vp_scenario *scenario,
                         const struct vp_stage *stage, const struct vp_layout *layout,
                         uint32_t device) {
     const struct vp_checkpoint *table = &scenario->model->checkpoint;
-    uint32_t from = stage->index == 0 ? 0 : stage->first_layer + 1;
-    uint32_t to = stage->index + 1 == stage->count ? scenario->model->layer_count + 2
-                                                   : stage->first_layer + 1 + stage->layers;
+    bool first = stage->index == 0, last = stage->index + 1 == stage->count;
+    uint32_t from = first ? 0 : stage->first_layer + 1;
+    uint32_t to = last ? scenario->model->layer_count + 2
+                       : stage->first_layer + 1 + stage->layers;
 
     for (int shard = 0; shard <= VP_SHARD_EXPERT; shard++) {
         struct vp_sum bytes = vp_sum(0);
         uint64_t ranks = shard_ranks(scenario, layout, shard);
         for (uint32_t i = from; i < to; i++)
             bytes = vp_sum_add(bytes, table->bytes[i][shard]);
+        /* with a tied head the last stage needs the embedding's matrix too */
+        if (shard == VP_SHARD_VOCAB && scenario->model->tied && last && !first)
+            bytes = vp_sum_add(bytes, table->bytes[0][shard]);
         if (bytes.v == 0)
             continue;
         struct vp_row *row =
             vp_ledger_add(ledger, VP_C_WEIGHTS, VP_FORMULA_W_TENSORS, device, shard_owner[shard]);
         vp_row_input(row, "tensor_bytes", bytes.v);
         vp_row_input(row, "ranks", ranks);
+        if (shard == VP_SHARD_EXPERT) {
+            bytes.v = fullest_experts(scenario->model, bytes.v, layout->expert_ranks);
+            ranks = layout->expert_width;
+        }
         bytes.v = vp_ceil_div(bytes.v, ranks);
         vp_row_exact(ledger, row, bytes);
     }

@@ -231,7 +231,14 @@ static void feed_forward(struct vp_ops *ops, const struct mlp_roles *roles, enum
     if (kind == VP_MLP_NONE)
         return;
     if (kind == VP_MLP_LINEAR) {
-        linear(ops, roles->up, roles->up_name, width > 0 ? width : hidden, hidden, bias);
+        op = linear(ops, roles->up, roles->up_name, width > 0 ? width : hidden, hidden, bias);
+        op->kind = op_kind;
+        op->matrices = matrices;
+        op->active = active;
+        op->vector = product(ops, op->vector, matrices, 1);
+        op->flops = product(ops, op->flops, active, 1);
+        op->reads = product(ops, op->reads, active, 1);
+        op->writes = product(ops, op->writes, active, 1);
         return;
     }
     for (int i = kind == VP_MLP_GATED ? 0 : 1; i < 3; i++) {

@@ -140,6 +140,29 @@ static int short_of(const struct vp_amount *blocks, uint64_t needed)
     return needed <= blocks->low ? 0 : needed <= blocks->high ? 1 : 2;
 }
 
+/* A pool that was given in bytes or blocks is taken whatever is free: as short_of. */
+static int short_for_pool(const struct vp_scenario *scenario, const struct vp_engine_stage *s,
+                          uint64_t free_bytes)
+{
+    const struct vp_engine *engine = &scenario->engine;
+    const bool *measured = scenario->measured.known;
+    struct vp_sum pool = vp_sum(engine->kv_cache_bytes);
+
+    if (measured[VP_M_AVAILABLE_KV] || measured[VP_M_BLOCKS])
+        return 0; /* seen to be there */
+    if (engine->blocks_override > 0)
+        pool = vp_sum_mul(vp_sum(engine->blocks_override), s->kv.unit_bytes);
+    if (pool.v == 0 && !pool.overflow)
+        return 0;
+    struct vp_sum low = vp_sum_add(vp_sum_add(pool, s->weights.low), s->non_torch.low);
+    struct vp_sum high = vp_sum_add(vp_sum_add(pool, s->weights.high), s->non_torch.high);
+    low = vp_sum_add(low, s->graphs.low);
+    high = vp_sum_add(vp_sum_add(high, s->activation.high), s->graphs.high);
+    if (low.overflow || low.v > free_bytes)
+        return 2;
+    return high.overflow || high.v > free_bytes;
+}
+
 static void settle(struct vp_result *out, enum vp_reason reason, int shortage)
 {
     enum vp_verdict verdict = shortage == 0   ? VP_FITS
@@ -170,6 +193,8 @@ static void judge(struct vp_result *out, const struct vp_engine_stage *stages)
     out->reason = VP_REASON_NONE;
     if (hardware->reserved_bytes > 0 && free_bytes < s->requested_bytes && v1 && !s->pinned)
         settle(out, VP_REASON_NO_FREE_MEMORY, 2);
+    for (uint32_t i = 0; i < out->device_count; i++)
+        settle(out, VP_REASON_NO_FREE_MEMORY, short_for_pool(scenario, &stages[i], free_bytes));
     if (out->device_count > 0 && s->kv.types > 0 && out->report.available_kv.likely == 0)
         settle(out, VP_REASON_WEIGHTS, out->report.available_negative ? 2 : 1);
     else if (s->kv.types == 0 && out->headroom_bytes < 0)
@@ -197,6 +222,16 @@ static void judge(struct vp_result *out, const struct vp_engine_stage *stages)
         settle(out, VP_REASON_BUDGET, 2);
 }
 
+/* The folds over the ledger add without checks, and headroom is a signed number. */
+static bool is_too_large(const struct vp_ledger *ledger)
+{
+    struct vp_sum all = vp_sum(0);
+
+    for (uint32_t i = 0; i < ledger->count; i++)
+        all = vp_sum_add(all, ledger->rows[i].bytes.high);
+    return all.overflow || all.v > INT64_MAX;
+}
+
 bool vp_plan_evaluate(struct vp_arena *arena, struct vp_result *out,
                       const struct vp_scenario *scenario)
 {
@@ -222,7 +257,7 @@ bool vp_plan_evaluate(struct vp_arena *arena, struct vp_result *out,
         if (headroom(&out->devices[i]) < headroom(&out->devices[out->worst]))
             out->worst = i;
     }
-    if (overflow || out->ledger.overflow)
+    if (overflow || out->ledger.overflow || is_too_large(&out->ledger))
         return false;
     out->headroom_bytes = headroom(&out->devices[out->worst]);
     report(out, stages, count);

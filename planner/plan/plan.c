@@ -128,8 +128,17 @@ static const char *admission_text(struct vp_ctx *ctx, const struct vp_result *ou
 static const char *free_text(struct vp_ctx *ctx, const struct vp_result *out)
 {
     const struct vp_hardware *hardware = &out->scenario->hardware;
+    const struct vp_engine *engine = &out->scenario->engine;
     uint64_t taken = vp_min(hardware->reserved_bytes, hardware->memory_bytes);
 
+    if (engine->blocks_override > 0 || engine->kv_cache_bytes > 0)
+        return vp_arena_printf(ctx->arena,
+                               "%s takes more than there is: beside weights (%s GiB) and overheads "
+                               "it has to fit in the %s GiB that are free",
+                               engine->blocks_override > 0 ? "num_gpu_blocks_override"
+                                                           : "kv_cache_memory_bytes",
+                               gib(ctx, out->report.weights.likely),
+                               gib(ctx, hardware->memory_bytes - taken));
     return vp_arena_printf(ctx->arena,
                            "vLLM refuses to start: %s GiB are free, gpu_memory_utilization asks "
                            "for %s GiB; others hold %s GiB",

@@ -30,8 +30,8 @@ static int end(void **state) {
 static enum vp_status read_with(const char *text, const struct vp_setting *settings, size_t count) {
     struct vp_node *root;
     fixture_clear(&f);
-    assert_int_equal(
-        vp_yaml_read(&f.ctx, &root, (struct vp_bytes){text, strlen(text)}, "run.yaml"), VP_OK);
+    assert_int_equal(vp_yaml_read(&f.ctx, &root, (struct vp_bytes){text, strlen(text)}, "run.yaml"),
+                     VP_OK);
     return vp_scenario_read(&f.ctx, &s, root, NULL, settings, count);
 }
 
@@ -73,7 +73,7 @@ static void fields_by_kind(void **state) {
     expect(VP_F_CONTEXT, "32768", VP_ORIGIN_FILE);
     expect(VP_F_ARRIVAL, "{\"poisson\": 2.5}", VP_ORIGIN_FILE);
     expect(VP_F_CALIBRATION, "mine.yaml", VP_ORIGIN_FILE);
-    assert_int_equal(s.source[VP_F_CONTEXT].pos.line, 9);
+    assert_int_equal(s.source[VP_F_CONTEXT].pos.line, 10);
     assert_int_equal(s.source[VP_F_CONCURRENCY].origin, VP_ORIGIN_FILE);
     assert_int_equal(s.source[VP_F_PIPELINE].origin, VP_ORIGIN_UNSET);
     assert_non_null(s.model);
@@ -430,14 +430,13 @@ static void budget(void **state) {
 
 static void an_inline_gpu(void **state) {
     (void)state;
-    assert_int_equal(
-        read(MODEL "hardware: {gpu: {id: mine, vendor: amd, runtime_mib: 24560}}"), VP_OK);
+    assert_int_equal(read(MODEL "hardware: {gpu: {id: mine, vendor: amd, runtime_mib: 24560}}"),
+                     VP_OK);
     assert_string_equal(s.hardware.gpu_name, "mine");
     assert_true(s.hardware.gpu.runtime_mib == 24560);
     assert_int_equal(s.source[VP_F_GPU].origin, VP_ORIGIN_FILE);
     const struct vp_setting flag = {"hardware.gpu", "mi300x", "--gpu"};
-    assert_int_equal(
-        read_with(MODEL "hardware: {gpu: {id: mine, vendor: amd}}", &flag, 1), VP_OK);
+    assert_int_equal(read_with(MODEL "hardware: {gpu: {id: mine, vendor: amd}}", &flag, 1), VP_OK);
     assert_string_equal(s.hardware.gpu_name, "mi300x");
     assert_null(s.hardware.gpu.id);
     assert_int_equal(read(MODEL "hardware: {gpu: {id: mine, vender: amd}}"), VP_ERR_INPUT);

@@ -1,7 +1,7 @@
 /* Where the program finds its data: shipped profiles, the user's own, the local Hugging Face cache.
  * From the environment and the place of the executable; nothing is read yet. */
-#ifndef VP_CLI_PLACES_H
-#define VP_CLI_PLACES_H
+#ifndef VP_API_PLACES_H
+#define VP_API_PLACES_H
 
 #include "planner/base/ctx.h"
 

@@ -1,4 +1,4 @@
-#include "cli/places.h"
+#include "api/places.h"
 
 #include <stdlib.h>
 #include <string.h>

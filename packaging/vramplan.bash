@@ -1,0 +1,103 @@
+# Completion of vramplan for bash. Made by: vramplan help --completion
+
+# Names of gpus, models or engines, as the program knows them.
+_vramplan_list() {
+    "${COMP_WORDS[0]}" list "$1" --format csv 2>/dev/null |
+        sed -e 1d -e 's/,.*//'
+}
+
+_vramplan() {
+    local current=${COMP_WORDS[COMP_CWORD]}
+    local previous=${COMP_WORDS[COMP_CWORD - 1]}
+    local command=plan words= files=no value=yes
+    local commands='plan explain import list help'
+
+    # "--format=json" comes as three words.
+    if [[ $current == = ]]; then
+        current=
+    elif [[ $previous == = ]]; then
+        previous=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+    if ((COMP_CWORD > 1)) && [[ " $commands " == *" ${COMP_WORDS[1]} "* ]]; then
+        command=${COMP_WORDS[1]}
+    fi
+
+    case $previous in
+    --gpu)
+        words=$(_vramplan_list gpus)
+        ;;
+    --count)
+        ;;
+    --engine)
+        words=$(_vramplan_list engines)
+        ;;
+    --tp)
+        ;;
+    --pp)
+        ;;
+    --weights)
+        ;;
+    --kv-cache)
+        ;;
+    --context)
+        ;;
+    --concurrency)
+        ;;
+    --batch)
+        ;;
+    --seq)
+        ;;
+    --calibration)
+        files=yes
+        ;;
+    --set)
+        ;;
+    --format)
+        words='text json csv markdown'
+        ;;
+    --output | -o)
+        files=yes
+        ;;
+    --color)
+        words='auto always never'
+        ;;
+    *)
+        value=no
+        ;;
+    esac
+    if [[ $value == no ]]; then
+        case $command in
+        plan)
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --set --explain --format --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        explain)
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --set --format --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        import)
+            words='--format --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        list)
+            words='--format --output --color --verbose --help --version'
+            [[ $current == -* ]] || words='gpus models engines'
+            ;;
+        help)
+            words='--output --color --verbose --help --version'
+            [[ $current == -* ]] || words=$commands
+            ;;
+        esac
+        if ((COMP_CWORD == 1)) && [[ $current != -* ]]; then
+            words="$commands $words"
+        fi
+    fi
+
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
+    if [[ $files == yes ]]; then
+        compopt -o filenames
+        mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$current")
+    fi
+}
+
+complete -F _vramplan vramplan
