@@ -28,9 +28,10 @@ INSTALL    ?= install
 FUZZ_CC    ?= clang
 COV_CC     ?= gcc
 
-PACKAGES   := yaml-0.1 jansson
+PACKAGES   := yaml-0.1
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
+FUZZ_LIBS  := $(shell $(PKG_CONFIG) --libs jansson 2>/dev/null)
 TEST_LIBS  := $(shell $(PKG_CONFIG) --libs cmocka 2>/dev/null)
 
 WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
@@ -128,7 +129,7 @@ $(eval $(call variant,$(BUILD)/cov,$$(COV_CC),$$(COV_FLAGS),$(COV_BIN)))
 $(eval $(call variant,$(BUILD)/fuzz,$$(FUZZ_CC),$$(FUZZ_FLAGS),$(BUILD)/fuzz/vramplan))
 
 $(FUZZ_BIN): %: %.o $(BUILD)/fuzz/libvramplan.a
-	$(call quiet,LD,$@)$(FUZZ_CC) $(CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(ALL_LIBS)
+	$(call quiet,LD,$@)$(FUZZ_CC) $(CFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer $(LDFLAGS) -o $@ $^ $(FUZZ_LIBS) $(ALL_LIBS)
 
 $(BENCH_BIN): %: %.o $(BUILD)/libvramplan.a
 	$(call quiet,LD,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(ALL_LIBS)
@@ -141,7 +142,7 @@ need-libraries:
 	  echo "error: $(PKG_CONFIG) not found; Debian: pkg-config (./bootstrap deps installs it)" >&2; exit 1; }
 	@$(PKG_CONFIG) --exists $(PACKAGES) || { \
 	  echo "error: pkg-config does not find all of: $(PACKAGES)" >&2; \
-	  echo "       Debian: libyaml-dev libjansson-dev (./bootstrap deps installs them)" >&2; exit 1; }
+	  echo "       Debian: libyaml-dev (./bootstrap deps installs them)" >&2; exit 1; }
 
 need-cmocka:
 	@$(PKG_CONFIG) --exists cmocka || { \

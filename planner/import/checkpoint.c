@@ -91,66 +91,59 @@ static const char *const VISION_PARTS[] = {
 
 /* ---- names ---- */
 
-/* A tensor's name as whole parts between dots: the n-th part, false behind the last. */
-static bool next_part(const char **part, size_t *n, const char **rest) {
-    if (!*rest)
-        return false;
-    *part = *rest;
-    *n = strcspn(*part, ".");
-    *rest = (*part)[*n] ? *part + *n + 1 : NULL;
-    return true;
-}
-
 static bool part_is(const char *part, size_t n, const char *word) {
-    return strlen(word) == n && memcmp(part, word, n) == 0;
+    return *part == *word && strlen(word) == n && memcmp(part, word, n) == 0;
 }
 
-static bool has_part(const char *name, const char *word) {
-    const char *part, *rest = name;
-    size_t n;
-    while (next_part(&part, &n, &rest))
-        if (part_is(part, n, word))
-            return true;
-    return false;
-}
-
-static bool is_vision(const char *name) {
+static bool is_vision(const char *part, size_t n) {
     for (size_t i = 0; i < sizeof VISION_PARTS / sizeof *VISION_PARTS; i++)
-        if (has_part(name, VISION_PARTS[i]))
+        if (part_is(part, n, VISION_PARTS[i]))
             return true;
     return false;
 }
 
 /* Multi-token prediction layers, "mtp.layers.0." or "model.mtp_layers.0.". */
-static bool is_mtp(const char *name) {
-    const char *part, *rest = name;
-    size_t n;
-    while (next_part(&part, &n, &rest))
-        if (part_is(part, n, "mtp") || (n > 4 && memcmp(part, "mtp_", 4) == 0))
-            return true;
-    return false;
+static bool is_mtp(const char *part, size_t n) {
+    return part_is(part, n, "mtp") || (n > 4 && memcmp(part, "mtp_", 4) == 0);
 }
 
-/* The number behind "layers", "h" or "blocks"; false when the name has none. */
-static bool layer_of(uint64_t *out, const char *name) {
-    const char *part, *rest = name;
-    size_t n;
-    while (next_part(&part, &n, &rest)) {
-        bool layers =
-            part_is(part, n, "layers") || part_is(part, n, "h") || part_is(part, n, "blocks");
-        if (!layers || !rest || *rest < '0' || *rest > '9')
-            continue;
-        char digits[24];
-        next_part(&part, &n, &rest);
-        if (n < sizeof digits) {
-            memcpy(digits, part, n);
-            digits[n] = '\0';
+/* A layer's number; UINT64_MAX, which no model has, when it is none or too large. */
+static uint64_t layer_number(const char *part, size_t n) {
+    char digits[24];
+    uint64_t layer;
+    if (n >= sizeof digits)
+        return UINT64_MAX;
+    memcpy(digits, part, n);
+    digits[n] = '\0';
+    return vp_parse_u64(&layer, digits) ? layer : UINT64_MAX;
+}
+
+/* What single parts of a tensor's name say, the parts being what stands between dots. */
+struct clues {
+    bool in_layer; /* a number stands behind "layers", "h" or "blocks" */
+    uint64_t layer;
+    bool vision, mtp, experts;
+};
+
+/* One walk over the name: a checkpoint has up to a hundred thousand of them. */
+static struct clues read_clues(const char *name) {
+    struct clues clues = {.in_layer = false};
+    bool after_layers = false;
+    for (const char *part = name; part;) {
+        const char *dot = strchr(part, '.');
+        size_t n = dot ? (size_t)(dot - part) : strlen(part);
+        if (after_layers && !clues.in_layer && *part >= '0' && *part <= '9') {
+            clues.in_layer = true;
+            clues.layer = layer_number(part, n);
         }
-        if (n >= sizeof digits || !vp_parse_u64(out, digits))
-            *out = UINT64_MAX; /* no model has such a layer */
-        return true;
+        after_layers =
+            part_is(part, n, "layers") || part_is(part, n, "h") || part_is(part, n, "blocks");
+        clues.vision |= is_vision(part, n);
+        clues.mtp |= is_mtp(part, n);
+        clues.experts |= part_is(part, n, "experts");
+        part = dot ? dot + 1 : NULL;
     }
-    return false;
+    return clues;
 }
 
 /* Whether the module's dotted path ends in these parts. */
@@ -223,23 +216,23 @@ static size_t strip_suffix(enum part *out, const char *name, size_t n) {
     return n - best;
 }
 
-static struct place place_of(const struct vp_tensor *tensor, bool in_layer) {
+static struct place place_of(const struct vp_tensor *tensor, const struct clues *clues) {
     struct place place = {.role = VP_ROLE_COUNT, .shard = VP_SHARD_NONE};
     size_t n = strlen(tensor->name);
     enum part part;
     if (n > MAX_NAME)
         return place;
-    if (has_part(tensor->name, "experts")) { /* whatever there is of an expert goes with it */
+    if (clues->experts) { /* whatever there is of an expert goes with it */
         place.shard = VP_SHARD_EXPERT;
         return place;
     }
     size_t stem = strip_suffix(&part, tensor->name, n);
-    place.role = role_of(tensor->name, n, in_layer); /* "A_log", "sinks": no suffix */
+    place.role = role_of(tensor->name, n, clues->in_layer); /* "A_log", "sinks": no suffix */
     if (place.role != VP_ROLE_COUNT) {
         place.shard = vp_role_shard(place.role);
         return place;
     }
-    place.role = role_of(tensor->name, stem, in_layer);
+    place.role = role_of(tensor->name, stem, clues->in_layer);
     if (place.role != VP_ROLE_COUNT) {
         place.shard = part_shard(vp_role_shard(place.role), by_inputs(place.role), part, tensor);
         return place;
@@ -259,23 +252,22 @@ static bool is_buffer(const struct vp_tensor *tensor) {
 
 static void add_tensor(struct vp_model *model, const struct vp_tensor *tensor) {
     struct vp_checkpoint *checkpoint = &model->checkpoint;
-    uint64_t layer = 0;
-    bool in_layer = layer_of(&layer, tensor->name);
-    if (is_vision(tensor->name)) {
+    struct clues clues = read_clues(tensor->name);
+    if (clues.vision) {
         checkpoint->extra_bytes += tensor->bytes;
         return;
     }
-    if (is_mtp(tensor->name) || is_buffer(tensor) || (in_layer && layer >= model->layer_count)) {
+    if (clues.mtp || is_buffer(tensor) || (clues.in_layer && clues.layer >= model->layer_count)) {
         checkpoint->skipped_bytes += tensor->bytes;
         return;
     }
-    struct place place = place_of(tensor, in_layer);
+    struct place place = place_of(tensor, &clues);
     bool last = place.role == VP_ROLE_LM_HEAD || place.role == VP_ROLE_FINAL_NORM;
     if (place.role == VP_ROLE_LM_HEAD && model->tied) { /* a copy of the embedding */
         checkpoint->skipped_bytes += tensor->bytes;
         return;
     }
-    uint64_t row = in_layer ? layer + 1 : last ? (uint64_t)model->layer_count + 1 : 0;
+    uint64_t row = clues.in_layer ? clues.layer + 1 : last ? (uint64_t)model->layer_count + 1 : 0;
     checkpoint->bytes[row][place.shard] += tensor->bytes;
 }
 

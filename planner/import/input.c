@@ -266,26 +266,35 @@ static bool is_document(struct vp_ctx *ctx, const char *path) {
     return kind == VP_FILE_REGULAR || kind == VP_FILE_OTHER; /* a pipe: <(...) */
 }
 
-enum vp_status vp_input_read(struct vp_ctx *ctx, struct vp_scenarios *out, const char *input,
-                             const struct vp_setting *settings, size_t setting_count) {
+static enum vp_status read_any(struct reading *r, const char *input) {
+    struct vp_ctx *ctx = r->ctx;
     const char *wanted;
     struct vp_node *root;
-    struct reading r = {
-        .ctx = ctx, .out = out, .settings = settings, .setting_count = setting_count};
-    *out = (struct vp_scenarios){0};
     const char *path = vp_document_expand(ctx, split_name(ctx, &wanted, input));
     bool from_stdin = strcmp(path, "-") == 0;
     if (!from_stdin && !is_document(ctx, path)) {
         bool file = vp_text_ends(path, ".yaml") || vp_text_ends(path, ".yml");
         if (!wanted && !file)
-            return read_model_text(&r, path); /* says what it is not when there is none */
+            return read_model_text(r, path); /* says what it is not when there is none */
     }
     enum vp_status status = vp_document_read(ctx, &root, path);
     if (status != VP_OK)
         return status;
     if (!from_stdin) {
-        r.base = vp_io_dirname(ctx, path);
-        r.first_name = vp_document_stem(ctx, path);
+        r->base = vp_io_dirname(ctx, path);
+        r->first_name = vp_document_stem(ctx, path);
     }
-    return read_document(&r, root, path, wanted);
+    return read_document(r, root, path, wanted);
+}
+
+enum vp_status vp_input_read(struct vp_ctx *ctx, struct vp_scenarios *out, const char *input,
+                             const struct vp_setting *settings, size_t setting_count) {
+    struct reading r = {
+        .ctx = ctx, .out = out, .settings = settings, .setting_count = setting_count};
+    uint32_t errors = ctx->diags->errors;
+    *out = (struct vp_scenarios){0};
+    enum vp_status status = read_any(&r, input);
+    if (status == VP_OK && ctx->diags->errors > errors)
+        status = VP_ERR_ENV; /* a path whose kind could not be told was passed over */
+    return status;
 }

@@ -261,9 +261,9 @@ static uint64_t fullest_experts(const struct vp_model *model, uint64_t bytes, ui
 
     for (uint32_t i = 0; i < model->block_count; i++)
         experts = vp_max(experts, model->blocks[i].moe.experts);
-    if (experts == 0)
+    if (experts == 0 || experts % ranks == 0)
         return vp_ceil_div(bytes, ranks);
-    return vp_mul_div(bytes, vp_ceil_div(experts, ranks), experts);
+    return vp_ceil_div(bytes, experts) * vp_ceil_div(experts, ranks);
 }
 
 static void add_tensors(struct vp_ledger *ledger, const struct vp_scenario *scenario,

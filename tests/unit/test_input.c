@@ -102,11 +102,13 @@ static void a_scenario_by_name(void **state) {
     assert_int_equal(read_input(vp_arena_printf(&f.arena, "%s#secnod", path)), VP_ERR_INPUT);
     const struct vp_diag *d = fixture_expect(&f, VP_D_NO_SUCH_SCENARIO, "\"secnod\"");
     assert_string_equal(d->hint, "did you mean second? it has first, second, third");
-    path = fixture_text_file(&f, "one.yaml", "vramplan: 1\nname: x\nmodel: config.json\n"
-                                             "hardware: {gpu: mi300x}\n");
+    path = fixture_text_file(&f, "one.yaml",
+                             "vramplan: 1\nname: x\nmodel: config.json\n"
+                             "hardware: {gpu: mi300x}\n");
     assert_int_equal(read_input(vp_arena_printf(&f.arena, "%s#x", path)), VP_OK);
     assert_int_equal(read_input(vp_arena_printf(&f.arena, "%s#y", path)), VP_ERR_INPUT);
-    assert_int_equal(read_input(vp_arena_printf(&f.arena, "%s#y", path_of("config.json"))), VP_ERR_INPUT);
+    assert_int_equal(read_input(vp_arena_printf(&f.arena, "%s#y", path_of("config.json"))),
+                     VP_ERR_INPUT);
     fixture_expect(&f, VP_D_NO_SUCH_SCENARIO, "\"y\"");
     /* a file whose own name has the sign */
     assert_int_equal(
@@ -160,9 +162,8 @@ static void faults_of_the_frame(void **state) {
     refused("a.yaml", "vramplan: 1\ndefaults: {}\n", VP_D_MISSING_VALUE, "scenarios holds none");
     refused("a.yaml", "vramplan: 1\nscenarios: [a]\n", VP_D_BAD_VALUE, "scenarios must be a map");
     refused("a.yaml", "vramplan: 1\nscenarios: {a: 3}\n", VP_D_BAD_VALUE, "a scenario must be");
-    const struct vp_diag *d =
-        refused("a.yaml", "vramplan: 1\nserve: {}\nscenarios: {a: {}}\n", VP_D_UNKNOWN_KEY,
-                "\"serve\" beside scenarios");
+    const struct vp_diag *d = refused("a.yaml", "vramplan: 1\nserve: {}\nscenarios: {a: {}}\n",
+                                      VP_D_UNKNOWN_KEY, "\"serve\" beside scenarios");
     assert_non_null(strstr(d->hint, "defaults"));
     d = refused("a.yaml", "vramplan: 1\ndefualts: {}\nscenarios: {a: {}}\n", VP_D_UNKNOWN_KEY,
                 "defualts");
