@@ -57,10 +57,10 @@ static void plan_scenario(const struct vp_ctx *outer, struct vp_answers *answers
     ctx.diags = VP_NEW(ctx.arena, struct vp_diags);
     *ctx.diags = *outer->diags;
     struct vp_answer answer = {.result = VP_NEW(ctx.arena, struct vp_result),
-                            .diags = ctx.diags,
-                            .input = input,
-                            .scenario = scenario->name,
-                            .own = first ? 0 : outer->diags->count};
+                               .diags = ctx.diags,
+                               .input = input,
+                               .scenario = scenario->name,
+                               .own = first ? 0 : outer->diags->count};
     answer.status = vp_plan_run(&ctx, answer.result, scenario);
     if (answer.status != VP_OK)
         answer.result = NULL;
@@ -75,8 +75,7 @@ void vp_answers_add(const struct vp_ctx *outer, struct vp_answers *answers, cons
     struct vp_scenarios scenarios = {0};
     ctx.diags = VP_NEW(ctx.arena, struct vp_diags);
     ctx.diags->arena = ctx.arena;
-    enum vp_status status =
-        vp_input_read(&ctx, &scenarios, input, settings, setting_count);
+    enum vp_status status = vp_input_read(&ctx, &scenarios, input, settings, setting_count);
     if (status != VP_OK)
         add_answer(&ctx, answers,
                    (struct vp_answer){.diags = ctx.diags, .input = input, .status = status});
@@ -95,7 +94,7 @@ void vp_answers_json(struct vp_buf *out, const struct vp_answers *answers) {
             vp_report_json(&json, answer->result);
         else
             vp_answers_json_error(&json, "vramplan.result/1", answer->input, answer->scenario,
-                                 answer->diags);
+                                  answer->diags);
     }
     if (list)
         vp_json_end(&json, ']');
@@ -117,7 +116,7 @@ enum vp_exit vp_answers_exit(const struct vp_answers *answers) {
 }
 
 void vp_answers_json_error(struct vp_json *json, const char *schema, const char *input,
-                          const char *scenario, const struct vp_diags *diags) {
+                           const char *scenario, const struct vp_diags *diags) {
     vp_json_map(json);
     vp_json_key(json, "schema");
     vp_json_text(json, schema);
@@ -131,4 +130,3 @@ void vp_answers_json_error(struct vp_json *json, const char *schema, const char 
     vp_report_json_diagnostics(json, diags);
     vp_json_end(json, '}');
 }
-

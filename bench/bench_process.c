@@ -3,8 +3,8 @@
  * Runs a program several times and prints "median-seconds least-seconds peak-kib status": wall time
  * from before fork to after wait, and the largest resident set of any run. It is a program of its
  * own because a child's resident set counts from that of the process that forks: from a script it
- * would be the interpreter's. The program's output goes nowhere; a status above 3 or 2 (faulty
- * input) ends the runs. */
+ * would be the interpreter's. The program's output goes nowhere. Its statuses 0, 1 and 3 are
+ * verdicts; any other one ends the runs. */
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -12,8 +12,7 @@
 
 #include "bench/bench.h"
 
-static int run(char **command)
-{
+static int run(char **command) {
     int status;
     pid_t child = fork();
 
@@ -29,8 +28,7 @@ static int run(char **command)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     double seconds[BENCH_MAX_RUNS];
     struct rusage usage;
     int status = 0;

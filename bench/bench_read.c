@@ -11,8 +11,7 @@
 enum { MAX_BYTES = 64 * 1024 * 1024 };
 
 static enum vp_status read_once(const struct vp_ctx *outer, struct vp_bytes text, const char *name,
-                                bool yaml)
-{
+                                bool yaml) {
     struct vp_arena arena = {0};
     struct vp_ctx ctx = *outer;
     struct vp_node *root;
@@ -24,8 +23,7 @@ static enum vp_status read_once(const struct vp_ctx *outer, struct vp_bytes text
     return status;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     double seconds[BENCH_MAX_RUNS];
     struct vp_arena arena = {0};
     struct vp_diags diags = {.arena = &arena};

@@ -25,14 +25,14 @@ struct vp_page vp_section_page(struct vp_buf *out, const struct vp_report_option
 /* The model's name gives way so that the assumptions stand on one line: first the organisation or
  * folder before it, then its middle, as long as enough is left to know it by. */
 static void setup_line(const struct vp_page *page, const struct vp_result *result) {
-    enum { NAME_MIN = 18 };
+    enum { NAME_MIN = 18, NAME_MOST = 60 };
     struct vp_arena *arena = page->out->arena;
     const char *setup = vp_words_setup(arena, result);
     const char *name = vp_words_model(result->scenario), *slash = strrchr(name, '/');
     int room = page->width - vp_text_cells(setup) - 2;
     if (slash && slash[1] && vp_text_cells(name) > room)
         name = slash + 1;
-    name = vp_page_shorten(page, name, room < NAME_MIN ? NAME_MIN : room);
+    name = vp_page_shorten(page, name, room < NAME_MIN ? NAME_MOST : room); /* two lines anyway */
     vp_page_printf(page, 0, 2, "%s, %s", name, setup);
 }
 

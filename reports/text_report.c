@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "planner/base/text.h"
 #include "planner/base/units.h"
 #include "reports/report.h"
 #include "reports/sections.h"
@@ -285,16 +286,24 @@ static void suggestions(const struct vp_page *page, const struct vp_result *resu
         one_suggestion(page, &result->suggestions[i], i + 1);
 }
 
+static bool alike(const struct vp_assumption *a, const struct vp_assumption *b) {
+    return a->origin == b->origin && vp_text_eq(a->value, b->value) && vp_text_eq(a->why, b->why);
+}
+
+/* What has the same value for the same reason stands on one line. */
 static void assumptions(const struct vp_page *page, const struct vp_result *result) {
     if (result->assumption_count == 0)
         return;
     vp_buf_add(page->out, "\n");
     vp_page_title(page, "assumed, not said:");
-    for (uint32_t i = 0; i < result->assumption_count; i++) {
+    for (uint32_t i = 0, next; i < result->assumption_count; i = next) {
         const struct vp_assumption *a = &result->assumptions[i];
+        struct vp_buf fields = {.arena = page->out->arena};
         bool why = a->why && *a->why;
+        for (next = i; next < result->assumption_count && alike(a, &a[next - i]); next++)
+            vp_buf_printf(&fields, "%s%s", next > i ? ", " : "", a[next - i].field);
         vp_page_spaces(page, INDENT);
-        vp_page_printf(page, INDENT, 2 * INDENT + 2, "%s = %s (%s%s%s)", a->field,
+        vp_page_printf(page, INDENT, 2 * INDENT + 2, "%s = %s (%s%s%s)", vp_buf_text(&fields),
                        a->value ? a->value : "?", vp_origin_name(a->origin), why ? ": " : "",
                        why ? a->why : "");
     }

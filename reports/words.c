@@ -270,6 +270,32 @@ const char *vp_words_weights_alone(struct vp_arena *arena, const struct vp_resul
                            vp_format_gib(arena, worst->component[VP_C_WEIGHTS].likely, 2));
 }
 
+/* Why the plan's cache is not what the rule says. */
+static const char *cache_note(const struct vp_result *result, uint64_t plan, uint64_t rule) {
+    bool latent = false, window = false, state = false;
+    for (uint32_t i = 0; i < result->kv.group_count; i++) {
+        latent |= vp_text_eq(result->kv.group[i].kind, "latent");
+        window |= result->kv.group[i].window > 0;
+        state |= vp_text_eq(result->kv.group[i].kind, "state");
+    }
+    if (plan > rule)
+        return latent  ? " (a latent is on every rank)"
+               : state ? " (blocks as large as a state)"
+                       : " (heads replicated, blocks rounded)";
+    return window ? " (window layers keep less)" : "";
+}
+
+static void add_difference(struct vp_buf *out, const char **before, const char *name, uint64_t plan,
+                           uint64_t rule, const char *note) {
+    const uint64_t least = UINT64_C(1) << 20; /* below a MiB it is rounding */
+    uint64_t apart = plan > rule ? plan - rule : rule - plan;
+    if (apart < least)
+        return;
+    vp_buf_printf(out, "%s%s %s%s%s", *before, name, plan > rule ? "+" : "-",
+                  vp_format_gib(out->arena, apart, 2), note);
+    *before = ", ";
+}
+
 const char *vp_words_first_order(struct vp_arena *arena, const struct vp_result *result) {
     const struct vp_first_order *rule = &result->first_order;
     const struct vp_device *worst = &result->devices[result->worst];
@@ -281,21 +307,17 @@ const char *vp_words_first_order(struct vp_arena *arena, const struct vp_result 
                   vp_format_gib(arena, rule->kv_bytes, 2));
     if (rule->activation_bytes)
         vp_buf_printf(&out, " + activations %s", vp_format_gib(arena, rule->activation_bytes, 2));
-    vp_buf_printf(&out, " = %s GiB; ", vp_format_gib(arena, rule->total_bytes, 2));
-    if (rule->misses_bytes < 0) {
-        vp_buf_printf(&out, "that is %s too much",
-                      vp_format_gib(arena, absolute(rule->misses_bytes), 2));
-        return vp_buf_text(&out);
-    }
-    vp_buf_printf(&out, "it misses %s", vp_format_gib(arena, (uint64_t)rule->misses_bytes, 2));
-    const char *before = ": ";
+    vp_buf_printf(&out, " = %s GiB", vp_format_gib(arena, rule->total_bytes, 2));
+    const char *before = "; what it misses: ";
     for (int c = 0; c < VP_COMPONENT_COUNT; c++) {
-        bool counted = c == VP_C_WEIGHTS || c == VP_C_KV_CACHE ||
-                       (c == VP_C_ACTIVATIONS && rule->activation_bytes > 0);
-        if (counted || !worst->present[c] || worst->component[c].likely == 0)
-            continue;
-        vp_buf_printf(&out, "%s%s", before, vp_words_component(arena, (enum vp_component)c));
-        before = ", ";
+        enum vp_component component = (enum vp_component)c;
+        uint64_t plan = worst->present[c] ? worst->component[c].likely : 0;
+        uint64_t said = c == VP_C_WEIGHTS       ? rule->weights_bytes
+                        : c == VP_C_KV_CACHE    ? rule->kv_bytes
+                        : c == VP_C_ACTIVATIONS ? rule->activation_bytes
+                                                : 0;
+        add_difference(&out, &before, vp_words_component(arena, component), plan, said,
+                       c == VP_C_KV_CACHE ? cache_note(result, plan, said) : "");
     }
     return vp_buf_text(&out);
 }

@@ -65,25 +65,19 @@ static uint32_t hash_of(const char *key) {
 }
 
 /* The common case of a large map, where n may be a hundred thousand, by a hash table. False also
- * when keys made for it would make the table slow. The hashes stand in the table, so that unlike
- * keys are mostly told apart without a look at them. */
+ * when keys made for it would make the table slow. */
 static bool all_differ(struct vp_ctx *ctx, const struct vp_item *items, size_t n) {
-    struct slot {
-        uint32_t hash, item; /* index + 1, 0: free */
-    };
     bool differ = true;
     size_t slots = 16, steps_left = 8 * n;
     while (slots < 2 * n)
         slots *= 2;
     struct vp_arena_mark mark = vp_arena_mark(ctx->arena);
-    struct slot *table = VP_NEW_ARRAY(ctx->arena, slots, struct slot);
+    uint32_t *table = VP_NEW_ARRAY(ctx->arena, slots, uint32_t); /* index + 1, 0: free */
     for (size_t i = 0; differ && i < n; i++) {
-        uint32_t hash = hash_of(items[i].key);
-        size_t at = hash & (slots - 1);
-        for (; differ && table[at].item; at = (at + 1) & (slots - 1))
-            differ = steps_left-- > 0 && (table[at].hash != hash ||
-                                          strcmp(items[table[at].item - 1].key, items[i].key) != 0);
-        table[at] = (struct slot){hash, (uint32_t)i + 1};
+        size_t slot = hash_of(items[i].key) & (slots - 1);
+        for (; differ && table[slot]; slot = (slot + 1) & (slots - 1))
+            differ = steps_left-- > 0 && strcmp(items[table[slot] - 1].key, items[i].key) != 0;
+        table[slot] = (uint32_t)i + 1;
     }
     vp_arena_rewind(ctx->arena, mark);
     return differ;

@@ -162,18 +162,11 @@ static bool unescape(struct reader *r, const char **out, const char *from, const
     return true;
 }
 
-/* A character that stands for itself, as nearly all do; the end of the text is none. */
-static bool is_plain(char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; }
-
 /* The string whose opening quote is at p. */
 static bool read_string(struct reader *r, const char **out) {
     const char *from = r->p + 1, *p = from;
     bool escapes = false;
-    for (;;) {
-        while (is_plain(*p))
-            p++;
-        if (*p == '"')
-            break;
+    while (*p != '"') {
         unsigned char c = (unsigned char)*p;
         size_t n = 1;
         if (c == '\\') {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "planner/base/text.h"
+#include "planner/doc/safetensors.h"
 #include "planner/import/document.h"
 #include "planner/import/profile.h"
 
@@ -105,43 +106,49 @@ static enum vp_status read_config(struct finding *f, const char *folder) {
     return status;
 }
 
+static bool is_copy(const char *name) { return vp_text_starts(name, "consolidated"); }
+
+/* The names' number of the folder's index, model.safetensors.index.json before others; `count`
+ * when there is none. */
+static size_t find_index_name(char **names, size_t count) {
+    size_t found = count;
+    for (size_t i = 0; i < count; i++)
+        if (vp_text_ends(names[i], ".safetensors.index.json") &&
+            (found == count || vp_text_starts(names[i], "model.safetensors.")))
+            found = i;
+    return found;
+}
+
 /* The safetensors files of a folder: its index, model.safetensors, or all there are. Copies in
  * another format (consolidated.*) count only where nothing else is. */
 static enum vp_status list_tensors(struct finding *f, const char *folder, bool need_parts) {
     struct vp_description *d = f->out;
     char **names;
-    const char *index = NULL;
     size_t count, plain = 0, files = 0;
     enum vp_status status = vp_io_list(f->ctx, &names, &count, folder);
     if (status != VP_OK)
         return status;
+    size_t index = find_index_name(names, count);
     for (size_t i = 0; i < count; i++) {
         bool tensors = vp_text_ends(names[i], TENSORS_SUFFIX);
         files += tensors;
-        plain += tensors && !vp_text_starts(names[i], "consolidated");
-        if (vp_text_ends(names[i], ".safetensors.index.json") &&
-            (!index || strcmp(names[i], "model.safetensors.index.json") == 0))
-            index = names[i];
+        plain += tensors && !is_copy(names[i]);
     }
     d->tensor_source = folder;
-    if (index && (files > 0 || need_parts)) {
-        d->index = vp_io_join(f->ctx, folder, index);
-        d->tensor_source = d->index;
+    if (index < count && (files > 0 || need_parts)) {
+        d->index = d->tensor_source = vp_io_join(f->ctx, folder, names[index]);
         return VP_OK;
     }
     d->files = VP_NEW_ARRAY(f->ctx->arena, files, const char *);
     for (size_t i = 0; i < count; i++) {
-        bool copy = plain > 0 && vp_text_starts(names[i], "consolidated");
-        if (!vp_text_ends(names[i], TENSORS_SUFFIX) || copy)
+        if (!vp_text_ends(names[i], TENSORS_SUFFIX) || (plain > 0 && is_copy(names[i])))
             continue;
-        const char *path = vp_io_join(f->ctx, folder, names[i]);
-        if (strcmp(names[i], "model.safetensors") == 0) {
-            d->files[0] = path;
-            d->file_count = 1;
-            d->tensor_source = path;
-            return VP_OK;
-        }
-        d->files[d->file_count++] = path;
+        d->files[d->file_count++] = vp_io_join(f->ctx, folder, names[i]);
+        if (!vp_text_eq(names[i], "model.safetensors"))
+            continue;
+        d->files[0] = d->tensor_source = d->files[d->file_count - 1];
+        d->file_count = 1;
+        break;
     }
     return VP_OK;
 }
@@ -159,32 +166,39 @@ static enum vp_status find_folder(struct finding *f, const char *folder, bool ne
 
 /* ---- files ---- */
 
-/* One file of tensors; a part of several ("...-00001-of-00003...") stands for all of them. */
-static enum vp_status find_tensors_file(struct finding *f, const char *path) {
-    const char *folder = vp_io_dirname(f->ctx, path);
-    const char *config = vp_io_join(f->ctx, folder, "config.json");
-    struct vp_description *d = f->out;
-    if (!is_file(f, config)) {
-        vp_diag_add(f->ctx->diags, VP_D_FILE_MISSING, &f->pos,
-                    "%s alone does not describe a model: there is no config.json beside it", path);
-        vp_diag_hint(f->ctx->diags, "put the model's config.json into %s", folder);
-        return VP_ERR_INPUT;
-    }
-    if (strstr(path, "-of-"))
-        return find_folder(f, folder, true);
-    enum vp_status status = read_config(f, folder);
-    d->files = VP_NEW(f->ctx->arena, const char *);
-    d->files[0] = d->tensor_source = path;
-    d->file_count = 1;
-    if (status == VP_OK)
-        d->name = name_of_path(f, path);
-    return status;
+/* Tensors without a config.json: they are read for their faults, which are told in one run. */
+static enum vp_status no_config(struct finding *f, const char *path, const char *folder) {
+    struct vp_tensors tensors;
+    enum vp_status status = vp_text_ends(path, TENSORS_SUFFIX)
+                                ? vp_safetensors_read(f->ctx, &tensors, path)
+                                : vp_safetensors_read_index(f->ctx, &tensors, path);
+    if (status == VP_ERR_ENV)
+        return status;
+    vp_diag_add(f->ctx->diags, VP_D_FILE_MISSING, &f->pos,
+                "%s alone does not describe a model: there is no config.json beside it", path);
+    vp_diag_hint(f->ctx->diags, "put the model's config.json into %s", folder);
+    return VP_ERR_INPUT;
 }
 
-static enum vp_status find_index(struct finding *f, const char *path) {
-    enum vp_status status = find_tensors_file(f, path);
-    f->out->index = f->out->tensor_source = path;
-    f->out->file_count = 0;
+/* A file of tensors or an index; a part of several ("...-00001-of-00003...") stands for all. */
+static enum vp_status find_tensors(struct finding *f, const char *path, bool is_index) {
+    struct vp_description *d = f->out;
+    const char *folder = vp_io_dirname(f->ctx, path);
+    if (!is_file(f, vp_io_join(f->ctx, folder, "config.json")))
+        return no_config(f, path, folder);
+    if (!is_index && strstr(path, "-of-"))
+        return find_folder(f, folder, true);
+    enum vp_status status = read_config(f, folder);
+    d->tensor_source = path;
+    if (is_index) {
+        d->index = path;
+    } else {
+        d->files = VP_NEW(f->ctx->arena, const char *);
+        d->files[0] = path;
+        d->file_count = 1;
+    }
+    if (status == VP_OK)
+        d->name = name_of_path(f, path);
     return status;
 }
 
@@ -212,7 +226,7 @@ static enum vp_status find_config_file(struct finding *f, const char *path) {
     if (node->kind != VP_NODE_MAP)
         return not_a_map(f, node, path);
     if (vp_node_get(node, "weight_map"))
-        return find_index(f, path);
+        return find_tensors(f, path, true);
     if (vp_node_get(node, "vramplan_model")) {
         const char *id = vp_node_text(vp_node_get(node, "id"));
         return find_profile_root(f, node, id ? id : vp_document_stem(f->ctx, path), path);
@@ -243,9 +257,9 @@ static enum vp_status find_path(struct finding *f, const char *path, enum vp_fil
         return VP_ERR_INPUT;
     }
     if (vp_text_ends(path, TENSORS_SUFFIX))
-        return find_tensors_file(f, path);
+        return find_tensors(f, path, false);
     if (vp_text_ends(path, INDEX_SUFFIX))
-        return find_index(f, path);
+        return find_tensors(f, path, true);
     return find_config_file(f, path);
 }
 

@@ -61,9 +61,13 @@ static void warn_fp8(struct vp_ctx *ctx, const struct vp_scenario *s) {
 static void set_state_dtype(struct vp_scenario *s) {
     const char *text = vp_engine_arg(&s->engine, "mamba_ssm_cache_dtype");
     enum vp_dtype dtype = text ? vp_dtype_parse(text) : VP_DTYPE_UNSET;
-    for (uint32_t i = 0; dtype != VP_DTYPE_UNSET && i < s->model->block_count; i++)
-        if (s->model->blocks[i].attention.kind == VP_ATTENTION_LINEAR)
-            s->model->blocks[i].attention.state_dtype = dtype;
+    for (uint32_t i = 0; dtype != VP_DTYPE_UNSET && i < s->model->block_count; i++) {
+        struct vp_block *block = &s->model->blocks[i];
+        if (block->attention.kind == VP_ATTENTION_LINEAR)
+            block->attention.state_dtype = dtype;
+        if (block->second.kind == VP_ATTENTION_LINEAR)
+            block->second.state_dtype = dtype;
+    }
 }
 
 enum vp_status vp_finish_precision(struct vp_ctx *ctx, struct vp_scenario *s) {
@@ -188,7 +192,7 @@ static void set_flag(struct vp_scenario *s, enum vp_field field, bool *member, b
 
 static bool has_block(const struct vp_model *model, bool (*is)(const struct vp_attention *)) {
     for (uint32_t i = 0; i < model->block_count; i++)
-        if (is(&model->blocks[i].attention))
+        if (is(&model->blocks[i].attention) || is(&model->blocks[i].second))
             return true;
     return false;
 }

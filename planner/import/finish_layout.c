@@ -113,6 +113,19 @@ static struct misfit share(const char *what, uint64_t size, uint64_t by) {
     return size % by == 0 ? (struct misfit){0} : (struct misfit){what, size, by};
 }
 
+/* Hand-described layers say no sizes that could be divided; Mamba 1 has one head of the inner
+ * width. Groups of Mamba 2 that do not divide are copied. */
+static struct misfit linear_misfit(const struct vp_attention *a, uint64_t tensor) {
+    if (a->linear == VP_LINEAR_GIVEN)
+        return (struct misfit){0};
+    if (a->value_heads <= 1)
+        return share("state-space width", a->value_dim, tensor);
+    struct misfit m = share("linear-attention heads", a->value_heads, tensor);
+    if (!m.what && a->linear == VP_LINEAR_GATED_DELTA)
+        m = share("linear-attention key heads", a->key_heads, tensor);
+    return m;
+}
+
 static struct misfit attention_misfit(const struct vp_attention *a, uint64_t tensor) {
     struct misfit m = {0};
     switch (a->kind) {
@@ -125,14 +138,11 @@ static struct misfit attention_misfit(const struct vp_attention *a, uint64_t ten
             m = share("KV heads", a->kv_heads, tensor);
         break;
     case VP_ATTENTION_MLA:
+    case VP_ATTENTION_COMPRESSED:
         m = share("attention heads", a->heads, tensor);
         break;
     case VP_ATTENTION_LINEAR:
-        if (a->linear == VP_LINEAR_GIVEN)
-            break;
-        m = share("linear-attention heads", a->value_heads, tensor);
-        if (!m.what && a->linear == VP_LINEAR_GATED_DELTA)
-            m = share("linear-attention key heads", a->key_heads, tensor);
+        m = linear_misfit(a, tensor);
         break;
     case VP_ATTENTION_NONE:
         break;
@@ -143,6 +153,8 @@ static struct misfit attention_misfit(const struct vp_attention *a, uint64_t ten
 static struct misfit block_misfit(const struct vp_scenario *s, const struct vp_block *block,
                                   uint64_t tensor) {
     struct misfit m = attention_misfit(&block->attention, tensor);
+    if (!m.what)
+        m = attention_misfit(&block->second, tensor);
     if (!m.what && block->mlp.kind != VP_MLP_NONE)
         m = share("feed-forward width", block->mlp.intermediate, tensor);
     if (m.what || block->moe.kind == VP_MLP_NONE)

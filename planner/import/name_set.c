@@ -42,14 +42,14 @@ static const struct {
 };
 
 static bool is_part(const char *text, size_t n, const char *part) {
-    return strlen(part) == n && memcmp(text, part, n) == 0;
+    return *text == *part && strlen(part) == n && memcmp(text, part, n) == 0;
 }
 
 /* The name after the prefixes of wrapping models; never empty, and never only a pattern. */
 static const char *skip_roots(const char *name) {
     for (size_t i = 0; i < sizeof ROOTS / sizeof *ROOTS; i++) {
-        size_t n = strlen(ROOTS[i]);
-        if (strncmp(name, ROOTS[i], n) == 0 && name[n] == '.' && name[n + 1] &&
+        size_t n = *name == *ROOTS[i] ? strlen(ROOTS[i]) : 0;
+        if (n > 0 && strncmp(name, ROOTS[i], n) == 0 && name[n] == '.' && name[n + 1] &&
             !strchr("*?[", name[n + 1])) {
             name += n + 1;
             i = (size_t)-1; /* from the first root again */
@@ -151,6 +151,7 @@ static void add_name(struct vp_arena *arena, struct vp_name_set *set, const char
         set->name_capacity = capacity;
     }
     set->names[set->name_count++] = name;
+    set->initials[(unsigned char)*name] = true;
 }
 
 static void add_pattern(struct vp_arena *arena, struct vp_name_set *set,
@@ -288,7 +289,8 @@ static bool has_name(const struct vp_name_set *set, const char *text, size_t n) 
     return false;
 }
 
-/* Every run of whole parts of the name: a module has about six parts, so some twenty look-ups. */
+/* Every run of whole parts of the name: a module has about six parts, so some twenty look-ups,
+ * most of which no name begins like. */
 static bool has_run(const struct vp_name_set *set, const char *name) {
     const char *parts[VP_MODULE_PARTS + 1], *end = name + strlen(name);
     int count = 0;
@@ -298,7 +300,7 @@ static bool has_run(const struct vp_name_set *set, const char *name) {
     }
     parts[count] = end + 1; /* a part ends one before the next begins */
     for (int from = 0; from < count; from++)
-        for (int to = from + 1; to <= count; to++)
+        for (int to = from + 1; set->initials[(unsigned char)*parts[from]] && to <= count; to++)
             if (has_name(set, parts[from], (size_t)(parts[to] - parts[from]) - 1))
                 return true;
     return false;

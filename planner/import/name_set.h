@@ -16,6 +16,7 @@
 struct vp_name_set {
     const char **names; /* canonical; sorted once finished */
     size_t name_count, name_capacity;
+    bool initials[256]; /* characters that some name begins with */
     struct vp_name_pattern *patterns;
     size_t pattern_count, pattern_capacity;
 };

@@ -42,6 +42,34 @@ static struct vp_sum state_bytes(const struct vp_attention *a, const struct vp_l
     return vp_sum_plus(state, vp_sum_mul(conv, 2));
 }
 
+/* DeepSeek V4, one vector of a token or of a condensed entry: 448 FP8 elements, 64 of 16 bit and 8
+ * scale bytes, or all of them in the cache's type. */
+static struct vp_sum vector_bytes(const struct vp_attention *a, enum vp_dtype dtype)
+{
+    enum { DS_V4_FP8 = 584 };
+
+    if (dtype == VP_DTYPE_FP8 && a->head_dim == 512 && a->rotary_dim == 64)
+        return vp_sum(DS_V4_FP8);
+    return vp_dtype_bytes(dtype, vp_sum(a->head_dim));
+}
+
+/* The part of a condensed entry, with its index key (FP8 and an fp32 scale per 128), that falls on
+ * one token. */
+static bool describe_condensed(struct vp_kv_type *type, const struct vp_scenario *scenario,
+                               const struct vp_attention *a)
+{
+    struct vp_sum entry = vector_bytes(a, scenario->precision.kv_cache);
+
+    memset(type, 0, sizeof *type);
+    if (a->kind != VP_ATTENTION_COMPRESSED || a->compress == 0)
+        return false;
+    if (a->index_heads > 0)
+        entry = vp_sum_add(entry, a->index_head_dim + 4 * vp_ceil_div(a->index_head_dim, 128));
+    type->kind = VP_KV_CONDENSED;
+    type->token_bytes = vp_ceil_div(entry.v, a->compress);
+    return !entry.overflow;
+}
+
 static bool describe(struct vp_kv_type *type, const struct vp_scenario *scenario,
                      const struct vp_attention *a, const struct vp_layout *layout)
 {
@@ -50,15 +78,23 @@ static bool describe(struct vp_kv_type *type, const struct vp_scenario *scenario
     struct vp_sum bytes;
 
     memset(type, 0, sizeof *type);
-    if (a->kind == VP_ATTENTION_NONE || a->shares_cache)
+    if (a->kind == VP_ATTENTION_NONE || a->shares_cache || a->bidirectional)
         return false;
     if (a->kind == VP_ATTENTION_LINEAR) {
         type->kind = VP_KV_STATE;
         bytes = state_bytes(a, layout, scenario);
         type->state_bytes = bytes.v;
+    } else if (a->kind == VP_ATTENTION_COMPRESSED) {
+        type->kind = VP_KV_WINDOW;
+        type->window = a->window;
+        bytes = vector_bytes(a, scenario->precision.kv_cache);
+        type->token_bytes = bytes.v;
     } else {
         type->kind = a->kind == VP_ATTENTION_MLA ? VP_KV_LATENT : VP_KV_FULL;
-        if (groups && a->window > 0) {
+        if (a->source_tokens > 0) {
+            type->kind = VP_KV_CROSS;
+            type->window = a->source_tokens;
+        } else if (groups && a->window > 0) {
             type->kind = VP_KV_WINDOW;
             type->window = a->window;
         } else if (groups && a->chunk > 0) {
@@ -71,29 +107,41 @@ static bool describe(struct vp_kv_type *type, const struct vp_scenario *scenario
     return !bytes.overflow;
 }
 
+static void add_type(struct vp_kv_plan *plan, const struct vp_kv_type *type, uint64_t here,
+                     uint64_t everywhere)
+{
+    uint32_t t = 0;
+
+    while (t < plan->types &&
+           (plan->type[t].kind != type->kind || plan->type[t].window != type->window ||
+            plan->type[t].token_bytes != type->token_bytes ||
+            plan->type[t].state_bytes != type->state_bytes))
+        t++;
+    if (t == VP_KV_TYPES) {
+        plan->too_many_types = true;
+        return;
+    }
+    if (t == plan->types)
+        plan->type[plan->types++] = *type;
+    plan->type[t].layers += here;
+    plan->type[t].model_layers += everywhere;
+}
+
 static void collect(struct vp_kv_plan *plan, const struct vp_scenario *scenario,
                     const struct vp_stage *stage, const struct vp_layout *layout)
 {
     const struct vp_model *model = scenario->model;
 
     for (uint32_t b = 0; b < model->block_count; b++) {
+        const struct vp_block *block = &model->blocks[b];
+        uint64_t here = vp_stage_layers(model, stage, b);
         struct vp_kv_type type;
-        uint32_t t;
-        if (!describe(&type, scenario, &model->blocks[b].attention, layout))
-            continue;
-        for (t = 0; t < plan->types; t++)
-            if (plan->type[t].kind == type.kind && plan->type[t].window == type.window &&
-                plan->type[t].token_bytes == type.token_bytes &&
-                plan->type[t].state_bytes == type.state_bytes)
-                break;
-        if (t == VP_KV_TYPES) {
-            plan->too_many_types = true;
-            return;
-        }
-        if (t == plan->types)
-            plan->type[plan->types++] = type;
-        plan->type[t].layers += vp_stage_layers(model, stage, b);
-        plan->type[t].model_layers += model->blocks[b].count;
+        if (describe(&type, scenario, &block->attention, layout))
+            add_type(plan, &type, here, block->count);
+        if (describe_condensed(&type, scenario, &block->attention))
+            add_type(plan, &type, here, block->count);
+        if (describe(&type, scenario, &block->second, layout))
+            add_type(plan, &type, here, block->count);
     }
 }
 
@@ -199,7 +247,8 @@ static void sum_types(struct vp_kv_plan *plan)
 
     for (uint32_t t = 0; t < plan->types; t++) {
         const struct vp_kv_type *type = &plan->type[t];
-        if (type->kind == VP_KV_FULL || type->kind == VP_KV_LATENT)
+        if (type->kind == VP_KV_FULL || type->kind == VP_KV_LATENT ||
+            type->kind == VP_KV_CONDENSED)
             token = vp_sum_plus(token, vp_sum_mul(vp_sum(type->token_bytes), type->layers));
         state = vp_sum_plus(state, vp_sum_mul(vp_sum(type->state_bytes), type->layers));
     }
@@ -228,6 +277,30 @@ static uint64_t token_cell(struct vp_kv_plan *plan, const struct vp_scenario *sc
            vp_mul_div(window.v, scenario->engine.rules.window_share_ppb, billion);
 }
 
+static bool has_condensed(const struct vp_kv_plan *plan)
+{
+    for (uint32_t t = 0; t < plan->types; t++)
+        if (plan->type[t].kind == VP_KV_CONDENSED)
+            return true;
+    return false;
+}
+
+/* vLLM keeps condensed entries in pages of 256 tokens of every layer, windows in pages of their
+ * own sizes. The pool is counted in the former; windows take their share of it. What the pages of
+ * the windows and of half-made entries waste is left out. */
+static void mixed_pages(struct vp_kv_plan *plan)
+{
+    enum { CONDENSED_BLOCK = 256 };
+    struct vp_sum unit;
+
+    plan->cut = VP_KV_BYTES;
+    plan->groups = 1;
+    plan->block_size = vp_max(plan->block_size, CONDENSED_BLOCK);
+    unit = vp_sum_mul(vp_sum(plan->token_bytes), plan->block_size);
+    plan->unit_bytes = vp_max(unit.v, 1);
+    plan->overflow |= unit.overflow;
+}
+
 void vp_kv_plan_make(struct vp_kv_plan *out, const struct vp_scenario *scenario,
                      const struct vp_stage *stage)
 {
@@ -241,7 +314,9 @@ void vp_kv_plan_make(struct vp_kv_plan *out, const struct vp_scenario *scenario,
     out->state_pages = engine->prefix_caching ? engine->rules.state_pages_cached : 1;
     collect(out, scenario, stage, &layout);
     sum_types(out);
-    if (scenario->engine.kind == VP_ENGINE_VLLM) {
+    if (scenario->engine.kind == VP_ENGINE_VLLM && has_condensed(out)) {
+        mixed_pages(out);
+    } else if (scenario->engine.kind == VP_ENGINE_VLLM) {
         align_block(out, scenario);
         if (scenario->measured.known[VP_M_BLOCK_SIZE])
             out->block_size = scenario->measured.value[VP_M_BLOCK_SIZE];
@@ -266,11 +341,14 @@ uint64_t vp_kv_pages(const struct vp_kv_plan *plan, const struct vp_kv_type *typ
     if (plan->cut != VP_KV_PAGED) {
         if (type->kind == VP_KV_STATE)
             return 1;
+        if (type->kind == VP_KV_CROSS)
+            return type->window;
         return type->window > 0 ? vp_min(tokens, type->window) : tokens;
     }
     switch (type->kind) {
     case VP_KV_FULL:
-    case VP_KV_LATENT: {
+    case VP_KV_LATENT:
+    case VP_KV_CONDENSED: {
         struct vp_sum per = vp_sum_mul(vp_sum(type->block), plan->context_ranks);
         return vp_ceil_div(tokens, per.overflow ? UINT64_MAX : per.v);
     }
@@ -282,6 +360,8 @@ uint64_t vp_kv_pages(const struct vp_kv_plan *plan, const struct vp_kv_type *typ
         return vp_ceil_div(vp_min(most, tokens), type->block);
     case VP_KV_STATE:
         return plan->state_pages;
+    case VP_KV_CROSS:
+        return vp_ceil_div(type->window, type->block);
     }
     return 0;
 }
@@ -298,6 +378,8 @@ uint64_t vp_kv_units(const struct vp_kv_plan *plan, uint64_t tokens)
                                                  : type->layers * (type->token_bytes + type->state_bytes);
         units = vp_sum_plus(units, vp_sum_mul(vp_sum(vp_kv_pages(plan, type, tokens)), each));
     }
+    if (plan->cut == VP_KV_BYTES && plan->unit_bytes > 1)
+        units.v = vp_ceil_div(units.v, plan->unit_bytes);
     return units.overflow ? UINT64_MAX : units.v;
 }
 
@@ -396,6 +478,7 @@ void vp_kv_add(struct vp_ledger *ledger, const struct vp_kv_plan *plan, uint64_t
 
 const char *vp_kv_kind_name(enum vp_kv_kind kind)
 {
-    static const char *const names[] = {"full", "latent", "window", "chunk", "state"};
+    static const char *const names[] = {"full",  "latent", "window",   "chunk",
+                                        "state", "cross",  "condensed"};
     return names[kind];
 }

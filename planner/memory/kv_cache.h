@@ -14,13 +14,21 @@
 #include "planner/memory/stage.h"
 
 enum vp_kv_cut { VP_KV_PAGED, VP_KV_TOKENS, VP_KV_BYTES };
-enum vp_kv_kind { VP_KV_FULL, VP_KV_LATENT, VP_KV_WINDOW, VP_KV_CHUNK, VP_KV_STATE };
+enum vp_kv_kind {
+    VP_KV_FULL,
+    VP_KV_LATENT,
+    VP_KV_WINDOW,
+    VP_KV_CHUNK,
+    VP_KV_STATE,
+    VP_KV_CROSS,    /* an encoder's keys and values: one length for all sequences */
+    VP_KV_CONDENSED /* one entry for several tokens; token_bytes is a token's part, rounded up */
+};
 
 struct vp_kv_type {
     enum vp_kv_kind kind;
     uint64_t layers;       /* on this stage */
     uint64_t model_layers; /* on all stages */
-    uint64_t window;       /* tokens of a window or chunk */
+    uint64_t window;       /* tokens of a window, a chunk or an encoder's output */
     uint64_t token_bytes;  /* one layer and token, per rank */
     uint64_t state_bytes;  /* one layer and sequence, per rank, unpadded */
     uint64_t block;        /* tokens per page of this type */

@@ -40,4 +40,8 @@ void vp_vllm_pool(struct vp_engine_stage *stage, const struct vp_scenario *scena
         asked.likely + (stage->graphs_in_budget ? 0 : stage->graphs.likely);
     stage->usable_bytes = vp_min(less(hardware->memory_bytes, hardware->reserved_bytes),
                                  stage->reserved_bytes);
+    if (scenario->model->encoder_only) { /* no pool: what is asked for is not taken */
+        stage->reserved_bytes = 0;
+        stage->usable_bytes = less(hardware->memory_bytes, hardware->reserved_bytes);
+    }
 }

@@ -26,8 +26,9 @@ static void pad_expert(struct vp_op_share *share, const struct vp_op *op,
 }
 
 static uint32_t vector_bytes(const struct vp_op *op, enum vp_dtype compute) {
-    if (op->role == VP_ROLE_ROUTER_BIAS || op->role == VP_ROLE_LINEAR_STATE)
-        return 4; /* correction biases and decay parameters are kept in fp32 */
+    if (op->role == VP_ROLE_ROUTER_BIAS || op->role == VP_ROLE_LINEAR_STATE ||
+        op->role == VP_ROLE_HYPER)
+        return 4; /* correction biases, decay and mixing parameters are kept in fp32 */
     return (uint32_t)vp_dtype_bytes(compute, vp_sum(1)).v;
 }
 
@@ -123,13 +124,13 @@ static void add_ends(struct vp_ledger *ledger, const struct vp_scenario *scenari
                      uint32_t device) {
     const struct vp_model *model = scenario->model;
     bool first = stage->index == 0, last = stage->index + 1 == stage->count;
-    struct vp_ops ops[2] = {{.count = 0}, {.count = 0}};
+    struct vp_ops ops[2];
 
     /* with a tied head the last stage needs the embedding's matrix too */
     vp_ops_first(&ops[0], model);
     if (last)
         vp_ops_last(&ops[1], model);
-    for (int end = 0; end < 2; end++) {
+    for (int end = 0; end < (last ? 2 : 1); end++) {
         ledger->overflow |= ops[end].overflow;
         for (uint32_t i = 0; i < ops[end].count; i++) {
             const struct vp_op *op = &ops[end].item[i];
@@ -152,9 +153,31 @@ static void add_ends(struct vp_ledger *ledger, const struct vp_scenario *scenari
     }
 }
 
+/* Decoder layers that a tensor group holds, on one rank. */
+static struct vp_sum extra_layers(const struct vp_scenario *scenario, const struct vp_extra *extra,
+                                  const struct vp_layout *layout) {
+    struct part parts[VP_CLASS_COUNT];
+    struct vp_sum bytes = vp_sum(0);
+    struct vp_ops ops;
+
+    if (!extra->layer)
+        return bytes;
+    memset(parts, 0, sizeof parts);
+    vp_ops_block(&ops, scenario->model, extra->layer);
+    for (uint32_t i = 0; i < ops.count; i++)
+        add_op(parts, scenario, extra->layer, &ops.item[i], layout);
+    for (int c = 0; c < VP_CLASS_COUNT; c++) {
+        bytes = vp_sum_plus(bytes, vp_sum_plus(parts[c].data, parts[c].constants));
+        bytes = vp_sum_plus(bytes, parts[c].vector);
+    }
+    bytes.overflow |= ops.overflow;
+    return vp_sum_mul(bytes, extra->layers);
+}
+
 static void add_extras(struct vp_ledger *ledger, const struct vp_scenario *scenario,
                        const struct vp_stage *stage, uint32_t device) {
     const struct vp_model *model = scenario->model;
+    struct vp_layout layout = vp_stage_layout(scenario);
 
     for (uint32_t i = 0; i < model->extra_count; i++) {
         const struct vp_extra *extra = &model->extras[i];
@@ -169,6 +192,7 @@ static void add_extras(struct vp_ledger *ledger, const struct vp_scenario *scena
         vp_row_input(row, "matrix_elements", extra->matrix_elements);
         vp_row_input(row, "ranks", ranks);
         vp_row_input(row, "other_elements", extra->other_elements);
+        bytes = vp_sum_plus(bytes, extra_layers(scenario, extra, &layout));
         vp_row_exact(ledger, row,
                      vp_sum_plus(bytes, vp_dtype_bytes(scenario->precision.compute,
                                                        vp_sum(extra->other_elements))));
@@ -319,33 +343,38 @@ void vp_weights_add(struct vp_ledger *ledger, const struct vp_scenario *scenario
     add_rotary(ledger, scenario, device);
 }
 
+/* All tensors of a list of operators, whole. block NULL: those of the ends of the stack. */
+static struct vp_sum whole_bytes(const struct vp_model *model, const struct vp_ops *ops,
+                                 const struct vp_block *block) {
+    struct vp_sum total = vp_sum(0);
+
+    total.overflow |= ops->overflow;
+    for (uint32_t i = 0; i < ops->count; i++) {
+        const struct vp_op *op = &ops->item[i];
+        uint8_t scheme = block                           ? block->scheme[op->role]
+                         : op->role == VP_ROLE_EMBEDDING ? model->embedding_scheme
+                                                         : model->head_scheme;
+        if (op->matrices > 0)
+            total = vp_sum_plus(total, vp_scheme_bytes(&model->schemes[scheme], op->matrices,
+                                                       op->out, op->in));
+        total = vp_sum_plus(total, vp_sum_mul(vp_sum(op->vector), vector_bytes(op, model->dtype)));
+    }
+    return total;
+}
+
 struct vp_sum vp_weights_unsharded(const struct vp_model *model) {
     struct vp_sum total = vp_sum(0);
     struct vp_ops ops;
 
-    for (uint32_t b = 0; b < model->block_count + 2; b++) {
-        const struct vp_block *block = b < model->block_count ? &model->blocks[b] : NULL;
-        uint64_t layers = block ? block->count : 1;
-        if (block)
-            vp_ops_block(&ops, model, block);
-        else if (b == model->block_count)
-            vp_ops_first(&ops, model);
-        else
-            vp_ops_last(&ops, model);
-        total.overflow |= ops.overflow;
-        for (uint32_t i = 0; i < ops.count; i++) {
-            const struct vp_op *op = &ops.item[i];
-            uint8_t scheme = block                           ? block->scheme[op->role]
-                             : op->role == VP_ROLE_EMBEDDING ? model->embedding_scheme
-                                                             : model->head_scheme;
-            struct vp_sum bytes = vp_sum(0);
-            if (op->matrices > 0)
-                bytes = vp_scheme_bytes(&model->schemes[scheme], op->matrices, op->out, op->in);
-            bytes =
-                vp_sum_plus(bytes, vp_sum_mul(vp_sum(op->vector), vector_bytes(op, model->dtype)));
-            total = vp_sum_plus(total, vp_sum_mul(bytes, layers));
-        }
+    for (uint32_t b = 0; b < model->block_count; b++) {
+        const struct vp_block *block = &model->blocks[b];
+        vp_ops_block(&ops, model, block);
+        total = vp_sum_plus(total, vp_sum_mul(whole_bytes(model, &ops, block), block->count));
     }
+    vp_ops_first(&ops, model);
+    total = vp_sum_plus(total, whole_bytes(model, &ops, NULL));
+    vp_ops_last(&ops, model);
+    total = vp_sum_plus(total, whole_bytes(model, &ops, NULL));
     for (uint32_t i = 0; i < model->extra_count; i++) {
         const struct vp_extra *extra = &model->extras[i];
         if (!extra->loaded)
@@ -353,6 +382,11 @@ struct vp_sum vp_weights_unsharded(const struct vp_model *model) {
         total = vp_sum_plus(
             total, vp_scheme_bytes(&model->schemes[extra->scheme], 1, 1, extra->matrix_elements));
         total = vp_sum_plus(total, vp_dtype_bytes(model->dtype, vp_sum(extra->other_elements)));
+        if (!extra->layer)
+            continue;
+        vp_ops_block(&ops, model, extra->layer);
+        total = vp_sum_plus(
+            total, vp_sum_mul(whole_bytes(model, &ops, extra->layer), extra->layers));
     }
     return total;
 }

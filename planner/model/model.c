@@ -61,17 +61,22 @@ static bool attention_equal(const struct vp_attention *a, const struct vp_attent
                  a->out_bias == b->out_bias && a->output_gate == b->output_gate &&
                  a->sinks == b->sinks && a->key_is_value == b->key_is_value &&
                  a->shares_cache == b->shares_cache && a->qk_norm == b->qk_norm &&
-                 a->rotary_dim == b->rotary_dim;
+                 a->rotary_dim == b->rotary_dim && a->no_key_bias == b->no_key_bias &&
+                 a->bidirectional == b->bidirectional && a->head_gate == b->head_gate &&
+                 a->source_tokens == b->source_tokens;
     bool latent = a->q_lora_rank == b->q_lora_rank && a->kv_lora_rank == b->kv_lora_rank &&
                   a->qk_nope_head_dim == b->qk_nope_head_dim &&
                   a->qk_rope_head_dim == b->qk_rope_head_dim && a->index_heads == b->index_heads &&
-                  a->index_head_dim == b->index_head_dim;
+                  a->index_head_dim == b->index_head_dim && a->out_groups == b->out_groups &&
+                  a->out_lora_rank == b->out_lora_rank && a->compress == b->compress &&
+                  a->overlap == b->overlap;
     bool linear = a->linear == b->linear && a->key_heads == b->key_heads &&
                   a->key_dim == b->key_dim && a->value_heads == b->value_heads &&
                   a->value_dim == b->value_dim && a->conv_kernel == b->conv_kernel &&
                   a->conv_channels == b->conv_channels && a->state_elements == b->state_elements &&
                   a->parameters == b->parameters && a->conv_bias == b->conv_bias &&
-                  a->state_dtype == b->state_dtype;
+                  a->step_rank == b->step_rank && a->state_norms == b->state_norms &&
+                  a->no_norm == b->no_norm && a->state_dtype == b->state_dtype;
     return heads && latent && linear;
 }
 
@@ -82,14 +87,15 @@ static bool mlp_equal(const struct vp_mlp *a, const struct vp_mlp *b) {
 static bool moe_equal(const struct vp_moe *a, const struct vp_moe *b) {
     return a->kind == b->kind && a->experts == b->experts && a->top_k == b->top_k &&
            a->intermediate == b->intermediate && a->shared_intermediate == b->shared_intermediate &&
-           a->input == b->input && a->bias == b->bias && a->router_bias == b->router_bias &&
+           a->input == b->input && a->zero_experts == b->zero_experts && a->bias == b->bias && a->router_bias == b->router_bias &&
            a->score_bias == b->score_bias && a->shared_switch == b->shared_switch;
 }
 
 /* The same kind of layer, whatever the counts. */
 static bool block_equal(const struct vp_block *a, const struct vp_block *b) {
     return a->norms == b->norms && a->norm == b->norm &&
-           attention_equal(&a->attention, &b->attention) && mlp_equal(&a->mlp, &b->mlp) &&
+           attention_equal(&a->attention, &b->attention) &&
+           attention_equal(&a->second, &b->second) && mlp_equal(&a->mlp, &b->mlp) &&
            moe_equal(&a->moe, &b->moe) && memcmp(a->scheme, b->scheme, sizeof a->scheme) == 0;
 }
 

@@ -32,6 +32,9 @@ KEY(K_TOP_K, "num_experts_per_tok", "top_k");
 KEY(K_EXPERT_WIDTH, "moe_intermediate_size", "intermediate_size");
 KEY(K_SHARED_WIDTH, "shared_expert_intermediate_size", "shared_intermediate_size");
 
+KEY(K_OUT_GROUPS, "o_groups", "out_groups");
+KEY(K_OUT_RANK, "o_lora_rank", "out_lora_rank");
+
 struct linear_keys {
     struct key key_heads, key_dim, value_heads, value_dim, conv_kernel;
 };
@@ -52,6 +55,16 @@ static const struct linear_keys LINEAR_KEYS[] = {
                           {"mamba_num_heads", "value_heads"},
                           {"mamba_head_dim", "value_dim"},
                           {"conv_kernel", "conv_kernel"}},
+    [VP_LINEAR_MAMBA1] = {{"n_groups", "key_heads"},
+                          {"state_size", "key_dim"},
+                          {"n_groups", "value_heads"},
+                          {"intermediate_size", "value_dim"},
+                          {"conv_kernel", "conv_kernel"}},
+    [VP_LINEAR_LIGHTNING] = {{"num_attention_heads", "key_heads"},
+                             {"head_dim", "key_dim"},
+                             {"num_attention_heads", "value_heads"},
+                             {"head_dim", "value_dim"},
+                             {"conv_kernel", "conv_kernel"}},
 };
 
 struct check {
@@ -112,18 +125,19 @@ static void product(struct check *check, uint64_t count, struct key a_key, uint6
 }
 
 /* heads 0 is enough for the cache: a hand-written description of the attention alone. */
-static bool heads_given(struct check *check, const struct vp_block *block) {
+static bool heads_given(struct check *check, const struct vp_block *block,
+                        const struct vp_attention *a) {
     bool alone = block->mlp.kind == VP_MLP_NONE && block->moe.kind == VP_MLP_NONE;
-    if (block->attention.heads > 0)
+    if (a->heads > 0)
         return true;
     if (!(check->by_hand && alone))
         fault(check, K_HEADS, "must be at least 1");
     return false;
 }
 
-static void check_gqa(struct check *check, const struct vp_block *block) {
-    const struct vp_attention *a = &block->attention;
-    bool heads = heads_given(check, block);
+static void check_gqa(struct check *check, const struct vp_block *block,
+                      const struct vp_attention *a) {
+    bool heads = heads_given(check, block, a);
     bool kv_heads = positive(check, K_KV_HEADS, a->kv_heads);
     if (heads && kv_heads) {
         if (a->kv_heads > a->heads)
@@ -149,10 +163,10 @@ static void check_gqa(struct check *check, const struct vp_block *block) {
         product(check, 4, K_HIDDEN, vp_max(check->model->hidden, 1), K_HEADS, width.v);
 }
 
-static void check_mla(struct check *check, const struct vp_block *block) {
-    const struct vp_attention *a = &block->attention;
+static void check_mla(struct check *check, const struct vp_block *block,
+                      const struct vp_attention *a) {
     uint64_t hidden = vp_max(check->model->hidden, 1);
-    heads_given(check, block);
+    heads_given(check, block, a);
     positive(check, K_KV_RANK, a->kv_lora_rank);
     if (a->heads > 0) {
         positive(check, K_V_HEAD_DIM, a->v_head_dim);
@@ -181,7 +195,44 @@ static void check_mla(struct check *check, const struct vp_block *block) {
     product(check, 2, K_HIDDEN, vp_max(hidden, a->q_lora_rank), K_INDEX_HEADS, index.v);
 }
 
+static void check_short_conv(struct check *check, const struct vp_attention *a) {
+    static const struct key width = {"conv_dim", "conv_channels"};
+    static const struct key kernel = {"conv_L_cache", "conv_kernel"};
+    if (positive(check, width, a->conv_channels) && positive(check, kernel, a->conv_kernel))
+        product(check, 4, K_HIDDEN, vp_max(check->model->hidden, 1), width, a->conv_channels);
+}
+
+/* DeepSeek V4: one vector per token is key and value. */
+static void check_compressed(struct check *check, const struct vp_attention *a) {
+    uint64_t hidden = vp_max(check->model->hidden, 1);
+    bool heads = positive(check, K_HEADS, a->heads);
+    bool groups = positive(check, K_OUT_GROUPS, a->out_groups);
+    positive(check, K_HEAD_DIM, a->head_dim);
+    positive(check, K_Q_RANK, a->q_lora_rank);
+    positive(check, K_OUT_RANK, a->out_lora_rank);
+    positive(check, (struct key){"sliding_window", "window"}, a->window);
+    if (heads && groups)
+        divides(check, K_HEADS, a->heads, K_OUT_GROUPS, a->out_groups);
+    if ((a->index_heads == 0) != (a->index_head_dim == 0))
+        positive(check, a->index_heads == 0 ? K_INDEX_HEADS : K_INDEX_DIM, 0);
+
+    struct vp_sum width = vp_sum_mul(vp_sum(a->heads), a->head_dim);
+    struct vp_sum low = vp_sum_mul(vp_sum(a->out_groups), a->out_lora_rank);
+    if (width.overflow || low.overflow) {
+        fault(check, width.overflow ? K_HEADS : K_OUT_GROUPS, "the projections exceed 64 bits");
+        return;
+    }
+    product(check, 1, K_HEADS, width.v, K_Q_RANK, vp_max(a->q_lora_rank, a->out_lora_rank));
+    product(check, 2, K_HIDDEN, hidden, K_OUT_GROUPS, vp_max(low.v, a->q_lora_rank));
+    product(check, 8, K_HIDDEN, hidden, K_HEAD_DIM, vp_max(a->head_dim, a->index_head_dim));
+}
+
 static void check_linear(struct check *check, const struct vp_attention *a) {
+    static const struct key rank = {"time_step_rank", "step_rank"};
+    if (a->linear == VP_LINEAR_SHORT_CONV) {
+        check_short_conv(check, a);
+        return;
+    }
     if (a->linear == VP_LINEAR_GIVEN) {
         check->elements = vp_sum_add(check->elements, a->parameters);
         check->elements = vp_sum_add(check->elements, a->state_elements);
@@ -192,7 +243,10 @@ static void check_linear(struct check *check, const struct vp_attention *a) {
     heads &= positive(check, keys->value_heads, a->value_heads);
     positive(check, keys->key_dim, a->key_dim);
     positive(check, keys->value_dim, a->value_dim);
-    positive(check, keys->conv_kernel, a->conv_kernel);
+    if (a->linear != VP_LINEAR_LIGHTNING)
+        positive(check, keys->conv_kernel, a->conv_kernel);
+    if (a->linear == VP_LINEAR_MAMBA1)
+        positive(check, rank, a->step_rank);
     if (heads)
         divides(check, keys->value_heads, a->value_heads, keys->key_heads, a->key_heads);
 
@@ -210,18 +264,22 @@ static void check_linear(struct check *check, const struct vp_attention *a) {
     product(check, 1, keys->conv_kernel, a->conv_kernel, keys->value_heads, a->conv_channels);
 }
 
-static void check_attention(struct check *check, const struct vp_block *block) {
-    switch (block->attention.kind) {
+static void check_attention(struct check *check, const struct vp_block *block,
+                            const struct vp_attention *a) {
+    switch (a->kind) {
     case VP_ATTENTION_NONE:
         break;
     case VP_ATTENTION_GQA:
-        check_gqa(check, block);
+        check_gqa(check, block, a);
         break;
     case VP_ATTENTION_MLA:
-        check_mla(check, block);
+        check_mla(check, block, a);
         break;
     case VP_ATTENTION_LINEAR:
-        check_linear(check, &block->attention);
+        check_linear(check, a);
+        break;
+    case VP_ATTENTION_COMPRESSED:
+        check_compressed(check, a);
         break;
     }
 }
@@ -275,6 +333,8 @@ static void check_ends(struct check *check) {
         fault(check, (struct key){"tie_word_embeddings", "tie_word_embeddings"},
               "there is no embedding that the head could share");
     product(check, 1, K_POSITIONS, model->learned_positions, K_HIDDEN, model->hidden);
+    product(check, model->hyper, (struct key){"hc_mult", "hyper"}, model->hyper, K_HIDDEN,
+            model->hidden);
 }
 
 static bool check_layers(struct check *check) {
@@ -306,7 +366,8 @@ enum vp_status vp_model_validate(struct vp_ctx *ctx, const struct vp_model *mode
         struct vp_sum before = check.elements;
         check.layer = layer;
         check.elements = vp_sum_mul(vp_sum(block->norms), vp_max(model->hidden, 1));
-        check_attention(&check, block);
+        check_attention(&check, block, &block->attention);
+        check_attention(&check, block, &block->second);
         check_feed_forward(&check, block);
         check.elements = vp_sum_plus(before, vp_sum_mul(check.elements, block->count));
     }

@@ -122,8 +122,12 @@ enum vp_status vp_model_requantise(struct vp_ctx *ctx, struct vp_scenario *scena
                     vp_role_class((enum vp_role)role));
     repoint(&change, model, &model->embedding_scheme, VP_CLASS_EMBEDDING);
     repoint(&change, model, &model->head_scheme, VP_CLASS_LM_HEAD);
-    for (uint32_t i = 0; i < model->extra_count; i++)
-        repoint(&change, model, &model->extras[i].scheme, model->extras[i].class_);
+    for (uint32_t i = 0; i < model->extra_count; i++) {
+        struct vp_extra *extra = &model->extras[i];
+        repoint(&change, model, &extra->scheme, extra->class_);
+        for (int role = 0; extra->layer && role < VP_ROLE_COUNT; role++)
+            repoint(&change, model, &extra->layer->scheme[role], vp_role_class((enum vp_role)role));
+    }
     if (change.changed)
         model->checkpoint.known = false; /* the sum of the stored tensors no longer holds */
     return VP_OK;

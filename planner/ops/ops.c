@@ -1,9 +1,9 @@
-#include "planner/ops/ops.h"
+#include "planner/ops/ops_parts.h"
 
 #include <string.h>
 
-static struct vp_op *add(struct vp_ops *ops, enum vp_op_kind kind, enum vp_role role,
-                         const char *name) {
+struct vp_op *vp_op_add(struct vp_ops *ops, enum vp_op_kind kind, enum vp_role role,
+                        const char *name) {
     struct vp_op *op = &ops->item[ops->count++];
     memset(op, 0, sizeof *op);
     op->kind = kind;
@@ -13,207 +13,68 @@ static struct vp_op *add(struct vp_ops *ops, enum vp_op_kind kind, enum vp_role 
     return op;
 }
 
-/* a * b * c, or 0 with the list's overflow flag set */
-static uint64_t product(struct vp_ops *ops, uint64_t a, uint64_t b, uint64_t c) {
+uint64_t vp_op_product(struct vp_ops *ops, uint64_t a, uint64_t b, uint64_t c) {
     struct vp_sum s = vp_sum_mul(vp_sum_mul(vp_sum(a), b), c);
     ops->overflow |= s.overflow;
     return s.overflow ? 0 : s.v;
 }
 
-static uint64_t sum2(struct vp_ops *ops, uint64_t a, uint64_t b) {
+uint64_t vp_op_sum(struct vp_ops *ops, uint64_t a, uint64_t b) {
     struct vp_sum s = vp_sum_add(vp_sum(a), b);
     ops->overflow |= s.overflow;
     return s.overflow ? 0 : s.v;
 }
 
-/* One matrix; `bias` adds `out` parameters. */
-static struct vp_op *linear(struct vp_ops *ops, enum vp_role role, const char *name, uint64_t out,
-                            uint64_t in, bool bias) {
-    struct vp_op *op = add(ops, VP_OP_LINEAR, role, name);
+struct vp_op *vp_op_linear(struct vp_ops *ops, enum vp_role role, const char *name, uint64_t out,
+                           uint64_t in, bool bias) {
+    struct vp_op *op = vp_op_add(ops, VP_OP_LINEAR, role, name);
     op->matrices = op->active = 1;
     op->out = out;
     op->in = in;
     op->vector = bias ? out : 0;
-    op->flops = product(ops, 2, out, in);
+    op->flops = vp_op_product(ops, 2, out, in);
     op->reads = in;
     op->writes = out;
     return op;
 }
 
-/* A matrix divided by its inputs under tensor parallelism: the ranks' outputs are summed. */
-static struct vp_op *linear_row(struct vp_ops *ops, enum vp_role role, const char *name,
-                                uint64_t out, uint64_t in, bool bias) {
-    struct vp_op *op = linear(ops, role, name, out, in, bias);
+struct vp_op *vp_op_linear_row(struct vp_ops *ops, enum vp_role role, const char *name,
+                               uint64_t out, uint64_t in, bool bias) {
+    struct vp_op *op = vp_op_linear(ops, role, name, out, in, bias);
     op->all_reduce = true;
     return op;
 }
 
-static void norm(struct vp_ops *ops, enum vp_role role, const char *name, uint64_t width,
-                 enum vp_norm_kind kind) {
-    struct vp_op *op = add(ops, VP_OP_NORM, role, name);
-    op->vector = kind == VP_NORM_LAYER ? product(ops, 2, width, 1) : width;
+void vp_op_norm(struct vp_ops *ops, enum vp_role role, const char *name, uint64_t width,
+                enum vp_norm_kind kind) {
+    struct vp_op *op = vp_op_add(ops, VP_OP_NORM, role, name);
+    op->vector = kind == VP_NORM_LAYER ? vp_op_product(ops, 2, width, 1)
+                 : kind == VP_NORM_RMS ? width
+                                       : 0;
     op->out = op->in = width;
-    op->flops = product(ops, 4, width, 1);
+    op->flops = vp_op_product(ops, 4, width, 1);
     op->reads = op->writes = width;
 }
 
 static void residual(struct vp_ops *ops, uint64_t hidden) {
-    struct vp_op *op = add(ops, VP_OP_ADD, VP_ROLE_NORM, "add");
+    struct vp_op *op = vp_op_add(ops, VP_OP_ADD, VP_ROLE_NORM, "add");
     op->out = op->in = hidden;
     op->flops = hidden;
-    op->reads = product(ops, 2, hidden, 1);
+    op->reads = vp_op_product(ops, 2, hidden, 1);
     op->writes = hidden;
 }
 
-static void rotary(struct vp_ops *ops, uint64_t width) {
-    if (width == 0)
-        return;
-    struct vp_op *op = add(ops, VP_OP_ROTARY, VP_ROLE_Q, "rotary");
-    op->out = op->in = width;
-    op->flops = product(ops, 3, width, 1);
-    op->reads = op->writes = width;
-}
+/* Hyper-connections: `streams` residuals are mixed into one input and the output into all of them,
+ * with weights that a small matrix reads off the streams; all of it in fp32. */
+static void hyper(struct vp_ops *ops, uint64_t streams, uint64_t hidden, uint64_t rows,
+                  uint64_t scales) {
+    uint64_t wide = vp_op_product(ops, streams, hidden, 1);
+    struct vp_op *op = vp_op_add(ops, VP_OP_NORM, VP_ROLE_HYPER, "hyper_connection");
 
-/* Scores and weighted values: per cached token 2 FLOPs for each element of a key and a value. */
-static struct vp_op *core(struct vp_ops *ops, uint64_t heads, uint64_t key_dim, uint64_t value_dim,
-                          uint64_t kv_elements) {
-    struct vp_op *op = add(ops, VP_OP_ATTENTION, VP_ROLE_SINKS, "attention");
-    op->flops_cached = product(ops, 2, heads, sum2(ops, key_dim, value_dim));
-    op->in = product(ops, heads, key_dim, 1);
-    op->out = product(ops, heads, value_dim, 1);
-    op->reads = sum2(ops, op->in, kv_elements);
-    op->writes = op->out;
-    return op;
-}
-
-static void attention_gqa(struct vp_ops *ops, uint64_t hidden, const struct vp_attention *a) {
-    uint64_t q = product(ops, a->heads, a->head_dim, 1);
-    uint64_t k = product(ops, a->kv_heads, a->head_dim, 1);
-    uint64_t v = product(ops, a->kv_heads, a->v_head_dim, 1);
-
-    if (a->heads > 0) {
-        linear(ops, VP_ROLE_Q, "q_proj", product(ops, q, a->output_gate ? 2 : 1, 1), hidden,
-               a->qkv_bias);
-        if (!a->shares_cache) {
-            linear(ops, VP_ROLE_K, "k_proj", k, hidden, a->qkv_bias);
-            if (!a->key_is_value)
-                linear(ops, VP_ROLE_V, "v_proj", v, hidden, a->qkv_bias);
-        }
-        if (a->qk_norm != VP_QK_NORM_NONE) {
-            struct vp_op *op = add(ops, VP_OP_NORM, VP_ROLE_QK_NORM, "qk_norm");
-            uint64_t key_width = a->shares_cache ? 0 : k;
-            op->vector = a->qk_norm == VP_QK_NORM_FULL
-                             ? sum2(ops, q, key_width)
-                             : product(ops, a->head_dim, a->shares_cache ? 1 : 2, 1);
-            op->out = op->in = op->reads = op->writes = sum2(ops, q, key_width);
-            op->flops = product(ops, 4, op->out, 1);
-        }
-        if (a->rotary_dim > 0)
-            rotary(ops, product(ops, sum2(ops, a->heads, a->kv_heads), a->rotary_dim, 1));
-    }
-    struct vp_op *op = core(ops, a->heads, a->head_dim, a->v_head_dim, sum2(ops, k, v));
-    op->vector = a->sinks ? a->heads : 0;
-    if (a->heads > 0)
-        linear_row(ops, VP_ROLE_O, "o_proj", hidden, product(ops, a->heads, a->v_head_dim, 1),
-                   a->out_bias);
-}
-
-static void attention_mla(struct vp_ops *ops, uint64_t hidden, const struct vp_attention *a) {
-    uint64_t key = sum2(ops, a->qk_nope_head_dim, a->qk_rope_head_dim);
-    uint64_t latent = sum2(ops, a->kv_lora_rank, a->qk_rope_head_dim);
-    bool bias = a->qkv_bias;
-
-    if (a->heads > 0) {
-        uint64_t q = product(ops, a->heads, key, 1);
-        if (a->q_lora_rank > 0) {
-            linear(ops, VP_ROLE_Q_A, "q_a_proj", a->q_lora_rank, hidden, bias);
-            norm(ops, VP_ROLE_Q_A_NORM, "q_a_layernorm", a->q_lora_rank, VP_NORM_RMS);
-            linear(ops, VP_ROLE_Q_B, "q_b_proj", q, a->q_lora_rank, bias);
-        } else {
-            linear(ops, VP_ROLE_Q, "q_proj", q, hidden, bias);
-        }
-        linear(ops, VP_ROLE_KV_A, "kv_a_proj", latent, hidden, bias);
-        norm(ops, VP_ROLE_KV_A_NORM, "kv_a_layernorm", a->kv_lora_rank, VP_NORM_RMS);
-        linear(ops, VP_ROLE_KV_B, "kv_b_proj",
-               product(ops, a->heads, sum2(ops, a->qk_nope_head_dim, a->v_head_dim), 1),
-               a->kv_lora_rank, bias);
-        if (a->index_heads > 0) {
-            linear(ops, VP_ROLE_INDEX_Q, "indexer.wq_b",
-                   product(ops, a->index_heads, a->index_head_dim, 1), a->q_lora_rank, false);
-            linear(ops, VP_ROLE_INDEX_K, "indexer.wk", a->index_head_dim, hidden, false);
-            norm(ops, VP_ROLE_INDEX_NORM, "indexer.k_norm", a->index_head_dim, VP_NORM_LAYER);
-            linear(ops, VP_ROLE_INDEX_WEIGHTS, "indexer.weights_proj", a->index_heads, hidden,
-                   false);
-        }
-        rotary(ops, product(ops, sum2(ops, a->heads, 1), a->qk_rope_head_dim, 1));
-    }
-    core(ops, a->heads, key, a->v_head_dim, latent);
-    if (a->heads > 0)
-        linear_row(ops, VP_ROLE_O, "o_proj", hidden, product(ops, a->heads, a->v_head_dim, 1),
-                   a->out_bias);
-}
-
-static void conv(struct vp_ops *ops, const struct vp_attention *a) {
-    struct vp_op *op = add(ops, VP_OP_CONV, VP_ROLE_LINEAR_CONV, "conv1d");
-    op->vector = product(ops, a->conv_channels, a->conv_kernel + (a->conv_bias ? 1 : 0), 1);
-    op->out = op->in = op->reads = op->writes = a->conv_channels;
-    op->flops = product(ops, 2, a->conv_channels, a->conv_kernel);
-}
-
-static void scan(struct vp_ops *ops, const struct vp_attention *a, uint64_t vector) {
-    struct vp_op *op = add(ops, VP_OP_SCAN, VP_ROLE_LINEAR_STATE, "scan");
-    op->vector = vector;
-    op->in = a->conv_channels;
-    op->out = product(ops, a->value_heads, a->value_dim, 1);
-    /* decay, outer-product update and read-out touch every state element about twice each */
-    op->flops = product(ops, 6, a->state_elements, 1);
-    op->reads = op->in;
-    op->writes = op->out;
-}
-
-static void attention_linear(struct vp_ops *ops, uint64_t hidden, const struct vp_attention *a) {
-    uint64_t keys = product(ops, a->key_heads, a->key_dim, 1);
-    uint64_t values = product(ops, a->value_heads, a->value_dim, 1);
-
-    switch (a->linear) {
-    case VP_LINEAR_GIVEN:
-        if (a->parameters > 0)
-            linear(ops, VP_ROLE_LINEAR_OTHER, "linear_attn", a->parameters, 1, false);
-        scan(ops, a, 0);
-        return;
-    case VP_LINEAR_GATED_DELTA:
-        linear(ops, VP_ROLE_LINEAR_IN, "in_proj_qkvz",
-               sum2(ops, product(ops, 2, keys, 1), product(ops, 2, values, 1)), hidden, false);
-        linear(ops, VP_ROLE_LINEAR_GATES, "in_proj_ba", product(ops, 2, a->value_heads, 1), hidden,
-               false);
-        conv(ops, a);
-        scan(ops, a, product(ops, 2, a->value_heads, 1));
-        norm(ops, VP_ROLE_LINEAR_NORM, "norm", a->value_dim, VP_NORM_RMS);
-        linear_row(ops, VP_ROLE_LINEAR_OUT, "out_proj", hidden, values, false);
-        return;
-    case VP_LINEAR_KDA:
-        linear(ops, VP_ROLE_LINEAR_IN, "qkv_proj", sum2(ops, product(ops, 2, keys, 1), values),
-               hidden, false);
-        linear(ops, VP_ROLE_LINEAR_LOW, "f_a_g_a_proj", product(ops, 2, a->value_dim, 1), hidden,
-               false);
-        linear(ops, VP_ROLE_LINEAR_HIGH, "f_b_g_b_proj", product(ops, 2, values, 1), a->value_dim,
-               false);
-        linear(ops, VP_ROLE_LINEAR_GATES, "b_proj", a->value_heads, hidden, false);
-        conv(ops, a);
-        scan(ops, a, sum2(ops, a->value_heads, values));
-        norm(ops, VP_ROLE_LINEAR_NORM, "o_norm", a->value_dim, VP_NORM_RMS);
-        linear_row(ops, VP_ROLE_LINEAR_OUT, "o_proj", hidden, values, false);
-        return;
-    case VP_LINEAR_MAMBA2:
-        /* gate, convolved x B C, and a step size per head */
-        linear(ops, VP_ROLE_LINEAR_IN, "in_proj",
-               sum2(ops, sum2(ops, values, a->conv_channels), a->value_heads), hidden, false);
-        conv(ops, a);
-        scan(ops, a, product(ops, 3, a->value_heads, 1));
-        norm(ops, VP_ROLE_LINEAR_NORM, "norm", values, VP_NORM_RMS);
-        linear_row(ops, VP_ROLE_LINEAR_OUT, "out_proj", hidden, values, false);
-        return;
-    }
+    op->vector = vp_op_sum(ops, vp_op_product(ops, rows, vp_op_sum(ops, wide, 1), 1), scales);
+    op->in = op->reads = wide;
+    op->out = op->writes = hidden;
+    op->flops = vp_op_product(ops, 2, vp_op_sum(ops, rows, streams), wide);
 }
 
 struct mlp_roles {
@@ -231,40 +92,40 @@ static void feed_forward(struct vp_ops *ops, const struct mlp_roles *roles, enum
     if (kind == VP_MLP_NONE)
         return;
     if (kind == VP_MLP_LINEAR) {
-        op = linear(ops, roles->up, roles->up_name, width > 0 ? width : hidden, hidden, bias);
+        op = vp_op_linear(ops, roles->up, roles->up_name, width > 0 ? width : hidden, hidden, bias);
         op->kind = op_kind;
         op->matrices = matrices;
         op->active = active;
-        op->vector = product(ops, op->vector, matrices, 1);
-        op->flops = product(ops, op->flops, active, 1);
-        op->reads = product(ops, op->reads, active, 1);
-        op->writes = product(ops, op->writes, active, 1);
+        op->vector = vp_op_product(ops, op->vector, matrices, 1);
+        op->flops = vp_op_product(ops, op->flops, active, 1);
+        op->reads = vp_op_product(ops, op->reads, active, 1);
+        op->writes = vp_op_product(ops, op->writes, active, 1);
         return;
     }
     for (int i = kind == VP_MLP_GATED ? 0 : 1; i < 3; i++) {
         if (i == 2) {
-            op = add(ops, VP_OP_ACTIVATION, VP_ROLE_NORM, "activation");
-            op->in = product(ops, width, active, kind == VP_MLP_GATED ? 2 : 1);
-            op->out = product(ops, width, active, 1);
-            op->flops = product(ops, 5, op->out, 1);
+            op = vp_op_add(ops, VP_OP_ACTIVATION, VP_ROLE_NORM, "activation");
+            op->in = vp_op_product(ops, width, active, kind == VP_MLP_GATED ? 2 : 1);
+            op->out = vp_op_product(ops, width, active, 1);
+            op->flops = vp_op_product(ops, 5, op->out, 1);
             op->reads = op->in;
             op->writes = op->out;
         }
-        op = add(ops, op_kind,
-                 i == 0   ? roles->gate
-                 : i == 1 ? roles->up
-                          : roles->down,
-                 i == 0   ? roles->gate_name
-                 : i == 1 ? roles->up_name
-                          : roles->down_name);
+        op = vp_op_add(ops, op_kind,
+                       i == 0   ? roles->gate
+                       : i == 1 ? roles->up
+                                : roles->down,
+                       i == 0   ? roles->gate_name
+                       : i == 1 ? roles->up_name
+                                : roles->down_name);
         op->matrices = matrices;
         op->active = active;
         op->out = i == 2 ? hidden : width;
         op->in = i == 2 ? width : hidden;
-        op->vector = bias ? product(ops, matrices, op->out, 1) : 0;
-        op->flops = product(ops, 2 * active, op->out, op->in);
-        op->reads = product(ops, active, op->in, 1);
-        op->writes = product(ops, active, op->out, 1);
+        op->vector = bias ? vp_op_product(ops, matrices, op->out, 1) : 0;
+        op->flops = vp_op_product(ops, 2 * active, op->out, op->in);
+        op->reads = vp_op_product(ops, active, op->in, 1);
+        op->writes = vp_op_product(ops, active, op->out, 1);
         op->all_reduce = i == 2;
     }
 }
@@ -277,22 +138,53 @@ static void experts(struct vp_ops *ops, uint64_t hidden, const struct vp_moe *mo
                                             VP_ROLE_SHARED_DOWN,     "shared_expert.gate_proj",
                                             "shared_expert.up_proj", "shared_expert.down_proj"};
 
-    linear(ops, VP_ROLE_ROUTER, "router", moe->experts, hidden, moe->router_bias);
-    struct vp_op *op = add(ops, VP_OP_ROUTE, VP_ROLE_ROUTER_BIAS, "top_k");
-    op->vector = moe->score_bias ? moe->experts : 0;
-    op->in = op->reads = moe->experts;
+    uint64_t choices = vp_op_sum(ops, moe->experts, moe->zero_experts);
+
+    vp_op_linear(ops, VP_ROLE_ROUTER, "router", choices, hidden, moe->router_bias);
+    struct vp_op *op = vp_op_add(ops, VP_OP_ROUTE, VP_ROLE_ROUTER_BIAS, "top_k");
+    op->vector = moe->score_bias ? choices : 0;
+    op->in = op->reads = choices;
     op->out = op->writes = moe->top_k;
     if (moe->input > 0)
-        linear(ops, VP_ROLE_LATENT_DOWN, "latent_down", moe->input, hidden, false);
+        vp_op_linear(ops, VP_ROLE_LATENT_DOWN, "latent_down", moe->input, hidden, false);
     feed_forward(ops, &routed, moe->kind, moe->experts, moe->top_k,
                  moe->input > 0 ? moe->input : hidden, moe->intermediate, moe->bias);
     if (moe->input > 0)
-        linear(ops, VP_ROLE_LATENT_UP, "latent_up", hidden, moe->input, false);
+        vp_op_linear(ops, VP_ROLE_LATENT_UP, "latent_up", hidden, moe->input, false);
     if (moe->shared_intermediate > 0) {
         feed_forward(ops, &shared, moe->kind, 1, 1, hidden, moe->shared_intermediate, false);
         if (moe->shared_switch)
-            linear(ops, VP_ROLE_SHARED_SWITCH, "shared_expert_gate", 1, hidden, false);
+            vp_op_linear(ops, VP_ROLE_SHARED_SWITCH, "shared_expert_gate", 1, hidden, false);
     }
+}
+
+static void mixer(struct vp_ops *ops, uint64_t hidden, const struct vp_attention *a) {
+    switch (a->kind) {
+    case VP_ATTENTION_NONE:
+        break;
+    case VP_ATTENTION_GQA:
+        vp_ops_gqa(ops, hidden, a);
+        break;
+    case VP_ATTENTION_MLA:
+        vp_ops_mla(ops, hidden, a);
+        break;
+    case VP_ATTENTION_LINEAR:
+        vp_ops_recurrent(ops, hidden, a);
+        break;
+    case VP_ATTENTION_COMPRESSED:
+        vp_ops_compressed(ops, hidden, a);
+        break;
+    }
+}
+
+/* One half of a block joins the residual stream. */
+static void join(struct vp_ops *ops, const struct vp_model *model) {
+    if (model->hidden == 0)
+        return;
+    if (model->hyper > 0)
+        hyper(ops, model->hyper, model->hidden,
+              vp_op_product(ops, vp_op_sum(ops, model->hyper, 2), model->hyper, 1), 3);
+    residual(ops, model->hidden);
 }
 
 void vp_ops_block(struct vp_ops *out, const struct vp_model *model, const struct vp_block *block) {
@@ -301,42 +193,31 @@ void vp_ops_block(struct vp_ops *out, const struct vp_model *model, const struct
     static const char *const norm_names[] = {"input_norm", "post_attention_norm", "pre_mlp_norm",
                                              "post_mlp_norm"};
     uint64_t hidden = model->hidden;
-    bool mixes = block->attention.kind != VP_ATTENTION_NONE;
-    bool feeds = block->mlp.kind != VP_MLP_NONE || block->moe.kind != VP_MLP_NONE;
 
     out->count = 0;
     out->overflow = false;
     for (uint32_t i = 0; i < block->norms && i < 8; i++)
-        norm(out, VP_ROLE_NORM, norm_names[i < 4 ? i : 3], hidden, block->norm);
-    switch (block->attention.kind) {
-    case VP_ATTENTION_NONE:
-        break;
-    case VP_ATTENTION_GQA:
-        attention_gqa(out, hidden, &block->attention);
-        break;
-    case VP_ATTENTION_MLA:
-        attention_mla(out, hidden, &block->attention);
-        break;
-    case VP_ATTENTION_LINEAR:
-        attention_linear(out, hidden, &block->attention);
-        break;
-    }
-    if (mixes && hidden > 0)
-        residual(out, hidden);
+        vp_op_norm(out, VP_ROLE_NORM, norm_names[i < 4 ? i : 3], hidden, block->norm);
+    mixer(out, hidden, &block->attention);
+    if (block->attention.kind != VP_ATTENTION_NONE)
+        join(out, model);
+    mixer(out, hidden, &block->second);
+    if (block->second.kind != VP_ATTENTION_NONE)
+        join(out, model);
     if (block->mlp.kind != VP_MLP_NONE)
         feed_forward(out, &dense, block->mlp.kind, 1, 1, hidden, block->mlp.intermediate,
                      block->mlp.bias);
     if (block->moe.kind != VP_MLP_NONE)
         experts(out, hidden, &block->moe);
-    if (feeds && hidden > 0)
-        residual(out, hidden);
+    if (block->mlp.kind != VP_MLP_NONE || block->moe.kind != VP_MLP_NONE)
+        join(out, model);
 }
 
 void vp_ops_first(struct vp_ops *out, const struct vp_model *model) {
     out->count = 0;
     out->overflow = false;
     if (model->embedding) {
-        struct vp_op *op = add(out, VP_OP_EMBEDDING, VP_ROLE_EMBEDDING, "embedding");
+        struct vp_op *op = vp_op_add(out, VP_OP_EMBEDDING, VP_ROLE_EMBEDDING, "embedding");
         op->matrices = 1;
         op->active = 1;
         op->out = model->vocab;
@@ -345,20 +226,29 @@ void vp_ops_first(struct vp_ops *out, const struct vp_model *model) {
         op->writes = model->hidden;
     }
     if (model->learned_positions > 0) {
-        struct vp_op *op = add(out, VP_OP_EMBEDDING, VP_ROLE_POSITION, "positions");
-        op->vector = product(out, model->learned_positions, model->hidden, 1);
+        struct vp_op *op = vp_op_add(out, VP_OP_EMBEDDING, VP_ROLE_POSITION, "positions");
+        op->vector = vp_op_product(out, model->learned_positions, model->hidden, 1);
         op->writes = model->hidden;
     }
+    if (model->token_types > 0) {
+        struct vp_op *op = vp_op_add(out, VP_OP_EMBEDDING, VP_ROLE_POSITION, "token_types");
+        op->vector = vp_op_product(out, model->token_types, model->hidden, 1);
+        op->writes = model->hidden;
+    }
+    if (model->embedding_norm)
+        vp_op_norm(out, VP_ROLE_NORM, "embedding_norm", model->hidden, model->final_norm_kind);
 }
 
 void vp_ops_last(struct vp_ops *out, const struct vp_model *model) {
     out->count = 0;
     out->overflow = false;
+    if (model->hyper > 0)
+        hyper(out, model->hyper, model->hidden, model->hyper, 1);
     if (model->final_norm)
-        norm(out, VP_ROLE_FINAL_NORM, "final_norm", model->hidden, model->final_norm_kind);
+        vp_op_norm(out, VP_ROLE_FINAL_NORM, "final_norm", model->hidden, model->final_norm_kind);
     if (model->lm_head) {
-        struct vp_op *op =
-            linear(out, VP_ROLE_LM_HEAD, "lm_head", model->vocab, model->hidden, model->head_bias);
+        struct vp_op *op = vp_op_linear(out, VP_ROLE_LM_HEAD, "lm_head", model->vocab,
+                                        model->hidden, model->head_bias);
         if (model->tied) /* the embedding's matrix is used; it is counted there */
             op->matrices = op->active = 0;
     }
@@ -438,6 +328,19 @@ static void count_params(struct vp_params *params, struct vp_sum *total, struct 
     }
 }
 
+struct vp_sum vp_ops_extra_parameters(const struct vp_model *model, const struct vp_extra *extra) {
+    struct vp_sum n = vp_sum_add(vp_sum(extra->matrix_elements), extra->other_elements);
+    struct vp_ops ops;
+
+    if (!extra->layer)
+        return n;
+    vp_ops_block(&ops, model, extra->layer);
+    n.overflow |= ops.overflow;
+    for (uint32_t i = 0; i < ops.count; i++)
+        n = vp_sum_plus(n, vp_sum_mul(vp_op_parameters(&ops.item[i]), extra->layers));
+    return n;
+}
+
 struct vp_params vp_ops_params(const struct vp_model *model) {
     struct vp_params params = {0};
     struct vp_sum total = vp_sum(0), active = vp_sum(0);
@@ -453,9 +356,9 @@ struct vp_params vp_ops_params(const struct vp_model *model) {
     count_params(&params, &total, &active, &ops, 1);
     for (uint32_t i = 0; i < model->extra_count; i++) {
         const struct vp_extra *extra = &model->extras[i];
-        struct vp_sum n = vp_sum_add(vp_sum(extra->matrix_elements), extra->other_elements);
         if (!extra->counted)
             continue;
+        struct vp_sum n = vp_ops_extra_parameters(model, extra);
         total = vp_sum_plus(total, n);
         active = vp_sum_plus(active, n);
     }

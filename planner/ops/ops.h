@@ -10,9 +10,9 @@
 #include "planner/model/model.h"
 
 enum vp_op_kind {
-    VP_OP_EMBEDDING,  /* table look-up */
+    VP_OP_EMBEDDING, /* table look-up */
     VP_OP_NORM,
-    VP_OP_LINEAR,     /* out = in x matrix (+ bias) */
+    VP_OP_LINEAR, /* out = in x matrix (+ bias) */
     VP_OP_ROTARY,
     VP_OP_ATTENTION,  /* scores, softmax, weighted values over the cached tokens */
     VP_OP_CONV,       /* causal convolution over time */
@@ -25,20 +25,20 @@ enum vp_op_kind {
 
 struct vp_op {
     enum vp_op_kind kind;
-    enum vp_role role;     /* the tensors it owns; meaningful when parameters > 0 */
-    const char *name;      /* "q_proj", "attention", "down_proj" */
-    uint64_t matrices;     /* LINEAR, EXPERTS: number of out x in matrices, else 0 */
-    uint64_t active;       /* matrices that work for one token */
-    uint64_t out, in;      /* elements per token and active matrix */
-    uint64_t vector;       /* parameters beside the matrices: norms, biases, sinks */
-    uint64_t flops;        /* per token, not counting what grows with the context */
-    uint64_t flops_cached; /* per token and cached token */
+    enum vp_role role;      /* the tensors it owns; meaningful when parameters > 0 */
+    const char *name;       /* "q_proj", "attention", "down_proj" */
+    uint64_t matrices;      /* LINEAR, EXPERTS: number of out x in matrices, else 0 */
+    uint64_t active;        /* matrices that work for one token */
+    uint64_t out, in;       /* elements per token and active matrix */
+    uint64_t vector;        /* parameters beside the matrices: norms, biases, sinks */
+    uint64_t flops;         /* per token, not counting what grows with the context */
+    uint64_t flops_cached;  /* per token and cached token */
     uint64_t reads, writes; /* activation elements per token */
-    bool all_reduce;       /* under tensor parallelism its `out` elements are summed over ranks */
+    bool all_reduce;        /* under tensor parallelism its `out` elements are summed over ranks */
     enum vp_shard shard;
 };
 
-enum { VP_OPS_MAX = 40 };
+enum { VP_OPS_MAX = 64 };
 
 struct vp_ops {
     struct vp_op item[VP_OPS_MAX];
@@ -48,12 +48,13 @@ struct vp_ops {
 
 /* A rank's view of the layout. */
 struct vp_layout {
-    uint64_t tensor;         /* ranks that divide dense matrices */
-    uint64_t attention;      /* ranks that divide attention heads (tensor, or less with DP attention) */
-    uint64_t vocab;          /* ranks that divide the vocabulary */
-    uint64_t expert_ranks;   /* ranks over which whole experts are dealt; 1: experts' width is divided */
-    uint64_t expert_width;   /* ranks that divide the width of each expert */
-    uint64_t vocab_pad;      /* vocabulary rows are padded to a multiple of this; 1: not */
+    uint64_t tensor;    /* ranks that divide dense matrices */
+    uint64_t attention; /* ranks that divide attention heads (tensor, or less with DP attention) */
+    uint64_t vocab;     /* ranks that divide the vocabulary */
+    uint64_t
+        expert_ranks; /* ranks over which whole experts are dealt; 1: experts' width is divided */
+    uint64_t expert_width; /* ranks that divide the width of each expert */
+    uint64_t vocab_pad;    /* vocabulary rows are padded to a multiple of this; 1: not */
 };
 
 /* Operators of one layer of this kind. hidden: the model's width. */
@@ -64,6 +65,8 @@ void vp_ops_last(struct vp_ops *out, const struct vp_model *model);
 
 /* Parameters of an operator on the unsharded model. */
 struct vp_sum vp_op_parameters(const struct vp_op *op);
+/* Of a tensor group beside the stack, with the decoder layers it holds. */
+struct vp_sum vp_ops_extra_parameters(const struct vp_model *model, const struct vp_extra *extra);
 /* Parameters that work for one token (top_k of the experts). */
 struct vp_sum vp_op_active(const struct vp_op *op);
 

@@ -1,5 +1,4 @@
 /* The core: ledger, devices, pool and verdict of one scenario. No texts, no files. */
-#include <stdio.h>
 #include <string.h>
 
 #include "planner/memory/engine_stage.h"
@@ -16,7 +15,6 @@ static void fill_device(struct vp_device *device, const struct vp_result *result
     const struct vp_hardware *hardware = &result->scenario->hardware;
     const struct vp_ledger *ledger = &result->ledger;
 
-    snprintf(device->id, sizeof device->id, "gpu%u", index * ranks);
     device->first_rank = index * ranks;
     device->ranks = ranks;
     device->stage = index;
@@ -238,15 +236,12 @@ bool vp_plan_evaluate(struct vp_arena *arena, struct vp_result *out,
     uint32_t count = (uint32_t)scenario->parallel.pipeline;
     uint32_t ranks = (uint32_t)(scenario->parallel.tensor * scenario->parallel.data);
     struct vp_engine_stage *stages = VP_NEW_ARRAY(arena, count, struct vp_engine_stage);
-    struct vp_params params = vp_ops_params(scenario->model);
-    bool overflow = params.overflow;
+    bool overflow = false;
 
     memset(out, 0, sizeof *out);
     out->scenario = scenario;
     out->mode = "serve";
     out->ledger.arena = arena;
-    out->params_total = params.total;
-    out->params_active = params.active;
     out->devices = VP_NEW_ARRAY(arena, count, struct vp_device);
     out->device_count = count;
     for (uint32_t i = 0; i < count; i++) {

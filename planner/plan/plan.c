@@ -1,5 +1,6 @@
 #include "planner/plan/plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "planner/base/units.h"
@@ -222,16 +223,29 @@ static void check_checkpoint(struct vp_ctx *ctx, const struct vp_scenario *scena
     vp_diag_hint(ctx->diags, "the tensors are believed; check that both belong to one model");
 }
 
+static void set_names(struct vp_result *out)
+{
+    for (uint32_t i = 0; i < out->device_count; i++) {
+        struct vp_device *device = &out->devices[i];
+        snprintf(device->id, sizeof device->id, "gpu%u", device->first_rank);
+    }
+}
+
 enum vp_status vp_plan_run(struct vp_ctx *ctx, struct vp_result *out,
                            const struct vp_scenario *scenario)
 {
-    if (!vp_plan_evaluate(ctx->arena, out, scenario)) {
+    struct vp_params params = vp_ops_params(scenario->model);
+
+    if (!vp_plan_evaluate(ctx->arena, out, scenario) || params.overflow) {
         vp_diag_add(ctx->diags, VP_D_OVERFLOW, &scenario->model->pos,
                     "a size of this model or workload exceeds 64 bits, or it has more kinds of "
                     "cache than the planner holds");
         return VP_ERR_INPUT;
     }
+    out->params_total = params.total;
+    out->params_active = params.active;
     out->diags = ctx->diags;
+    set_names(out);
     check_checkpoint(ctx, scenario);
     set_prices(out);
     set_first_order(out);

@@ -4,9 +4,9 @@
 
 #include "planner/plan/result.h"
 
-/* The bytes and the verdict only: no texts, no inverse answers. This is the core that sweeps and
- * searches call; it allocates from `arena` (rewind it between calls) and cannot fail except by
- * overflow, which it reports as false. */
+/* The bytes and the verdict only: no texts, no inverse answers, no names of devices, no counts of
+ * parameters. This is the core that sweeps and searches call; it allocates from `arena` (rewind it
+ * between calls) and cannot fail except by overflow, which it reports as false. */
 bool vp_plan_evaluate(struct vp_arena *arena, struct vp_result *out,
                       const struct vp_scenario *scenario);
 /* Everything: evaluation, prices, maxima, first-order rule, assumptions, suggestions. */

@@ -88,6 +88,25 @@ static void try_kv(struct vp_ctx *ctx, struct vp_result *result)
         s->quality = "small, model-dependent";
 }
 
+/* Whether the engine can share a block over so many tensor-parallel ranks: import/finish_layout.c
+ * refuses what this does. */
+static bool divides(const struct vp_scenario *scenario, const struct vp_block *block,
+                    uint64_t tensor)
+{
+    const struct vp_attention *a = &block->attention;
+    const struct vp_moe *moe = &block->moe;
+    uint64_t experts = scenario->engine.expert_parallel ? 1 : tensor * scenario->parallel.data;
+    bool kv = a->kind != VP_ATTENTION_GQA || a->kv_heads == 0 || a->kv_heads % tensor == 0 ||
+              tensor % a->kv_heads == 0;
+    bool linear = a->kind != VP_ATTENTION_LINEAR || a->linear == VP_LINEAR_GIVEN ||
+                  (a->value_heads % tensor == 0 &&
+                   (a->linear != VP_LINEAR_GATED_DELTA || a->key_heads % tensor == 0));
+    bool width = block->mlp.intermediate % tensor == 0 && moe->intermediate % experts == 0 &&
+                 moe->shared_intermediate % tensor == 0;
+
+    return kv && linear && width && a->heads % tensor == 0;
+}
+
 static void try_ranks(struct vp_ctx *ctx, struct vp_result *result)
 {
     const struct vp_scenario *scenario = result->scenario;
@@ -95,7 +114,7 @@ static void try_ranks(struct vp_ctx *ctx, struct vp_result *result)
     uint64_t tensor = 2 * scenario->parallel.tensor;
 
     for (uint32_t i = 0; i < scenario->model->block_count; i++)
-        if (scenario->model->blocks[i].attention.heads % tensor != 0)
+        if (!divides(scenario, &scenario->model->blocks[i], tensor))
             return;
     candidate.parallel.tensor = tensor;
     if (candidate.hardware.count < tensor * scenario->parallel.pipeline * scenario->parallel.data)

@@ -73,7 +73,7 @@ static void equal_layers_fold(void **state) {
 static void every_member_counts(void **state) {
     (void)state;
     struct fixture f;
-    struct vp_block base = dense(), layers[64];
+    struct vp_block base = dense(), layers[80];
     struct vp_model model = {.hidden = 4096};
     uint32_t n = 1;
     fixture_begin(&f);
@@ -96,12 +96,20 @@ static void every_member_counts(void **state) {
     CHANGE(attention.shares_cache);
     CHANGE(attention.qk_norm);
     CHANGE(attention.rotary_dim);
+    CHANGE(attention.no_key_bias);
+    CHANGE(attention.bidirectional);
+    CHANGE(attention.head_gate);
+    CHANGE(attention.source_tokens);
     CHANGE(attention.q_lora_rank);
     CHANGE(attention.kv_lora_rank);
     CHANGE(attention.qk_nope_head_dim);
     CHANGE(attention.qk_rope_head_dim);
     CHANGE(attention.index_heads);
     CHANGE(attention.index_head_dim);
+    CHANGE(attention.out_groups);
+    CHANGE(attention.out_lora_rank);
+    CHANGE(attention.compress);
+    CHANGE(attention.overlap);
     CHANGE(attention.linear);
     CHANGE(attention.key_heads);
     CHANGE(attention.key_dim);
@@ -112,7 +120,11 @@ static void every_member_counts(void **state) {
     CHANGE(attention.state_elements);
     CHANGE(attention.parameters);
     CHANGE(attention.conv_bias);
+    CHANGE(attention.step_rank);
+    CHANGE(attention.state_norms);
+    CHANGE(attention.no_norm);
     CHANGE(attention.state_dtype);
+    CHANGE(second.heads);
     CHANGE(mlp.kind);
     CHANGE(mlp.intermediate);
     CHANGE(mlp.bias);
@@ -122,6 +134,7 @@ static void every_member_counts(void **state) {
     CHANGE(moe.intermediate);
     CHANGE(moe.shared_intermediate);
     CHANGE(moe.input);
+    CHANGE(moe.zero_experts);
     CHANGE(moe.bias);
     CHANGE(moe.router_bias);
     CHANGE(moe.score_bias);
@@ -133,9 +146,9 @@ static void every_member_counts(void **state) {
     vp_model_fold(&f.ctx, &model, layers, n);
     assert_int_equal(model.block_count, n);
     if (sizeof(void *) == 8) {
-        assert_int_equal(sizeof(struct vp_attention), 208);
+        assert_int_equal(sizeof(struct vp_attention), 264);
         assert_int_equal(sizeof(struct vp_mlp), 24);
-        assert_int_equal(sizeof(struct vp_moe), 56);
+        assert_int_equal(sizeof(struct vp_moe), 64);
     }
     fixture_end(&f);
 }

@@ -301,6 +301,10 @@ static void faults_of_config_and_tensors_together(void **state) {
     tensors_file("alone.safetensors", "a", 1, 1, false);
     const struct vp_diag *d = refused("alone.safetensors", VP_D_FILE_MISSING, "config.json beside");
     assert_non_null(d->hint);
+    assert_int_equal(f.diags.errors, 1);
+    fixture_text_file(&f, "broken.safetensors", "short");
+    refused("broken.safetensors", VP_D_FILE_MISSING, "config.json beside");
+    fixture_expect(&f, VP_D_SAFETENSORS, "");
 }
 
 /* ---- maps ---- */
