@@ -10,15 +10,13 @@ struct reader {
     bool failed;
 };
 
-static void fault(struct reader *r, const struct vp_pos *pos, const char *text, const char *key)
-{
+static void fault(struct reader *r, const struct vp_pos *pos, const char *text, const char *key) {
     vp_diag_add(r->ctx->diags, VP_D_MODEL_FIELD, pos, "%s%s", key, text);
     r->failed = true;
 }
 
 /* Refuses keys that are not in the list (NULL-terminated). */
-static void known_keys(struct reader *r, const struct vp_node *map, const char *const *keys)
-{
+static void known_keys(struct reader *r, const struct vp_node *map, const char *const *keys) {
     size_t count = 0;
 
     while (keys[count])
@@ -38,8 +36,7 @@ static void known_keys(struct reader *r, const struct vp_node *map, const char *
     }
 }
 
-static uint64_t size(struct reader *r, const struct vp_node *map, const char *key, bool required)
-{
+static uint64_t size(struct reader *r, const struct vp_node *map, const char *key, bool required) {
     const struct vp_node *node = vp_node_get(map, key);
     uint64_t value = 0;
 
@@ -55,8 +52,7 @@ static uint64_t size(struct reader *r, const struct vp_node *map, const char *ke
     return value;
 }
 
-static bool flag(struct reader *r, const struct vp_node *map, const char *key, bool fallback)
-{
+static bool flag(struct reader *r, const struct vp_node *map, const char *key, bool fallback) {
     const struct vp_node *node = vp_node_get(map, key);
     bool value = fallback;
 
@@ -67,8 +63,7 @@ static bool flag(struct reader *r, const struct vp_node *map, const char *key, b
 
 /* Index of a word in a list; a fault (and 0) when it is none. */
 static int choice(struct reader *r, const struct vp_node *map, const char *key,
-                  const char *const *words, int fallback)
-{
+                  const char *const *words, int fallback) {
     const struct vp_node *node = vp_node_get(map, key);
     const char *text = vp_node_is_null(node) ? NULL : vp_node_text(node);
 
@@ -77,15 +72,15 @@ static int choice(struct reader *r, const struct vp_node *map, const char *key,
     for (int i = 0; text && words[i]; i++)
         if (strcmp(text, words[i]) == 0)
             return i;
-    fault(r, node ? &node->pos : &map->pos,
-          node ? " is none of the known kinds" : " is missing", key);
+    fault(r, node ? &node->pos : &map->pos, node ? " is none of the known kinds" : " is missing",
+          key);
     return 0;
 }
 
-static void read_gqa(struct reader *r, struct vp_attention *a, const struct vp_node *map, bool whole)
-{
-    static const char *const keys[] = {"kind",   "heads",      "kv_heads", "head_dim",
-                                       "v_head_dim", "window", "bias",     "qk_norm", NULL};
+static void read_gqa(struct reader *r, struct vp_attention *a, const struct vp_node *map,
+                     bool whole) {
+    static const char *const keys[] = {"kind",   "heads", "kv_heads", "head_dim", "v_head_dim",
+                                       "window", "bias",  "qk_norm",  NULL};
 
     known_keys(r, map, keys);
     a->kind = VP_ATTENTION_GQA;
@@ -102,10 +97,17 @@ static void read_gqa(struct reader *r, struct vp_attention *a, const struct vp_n
     a->qk_norm = flag(r, map, "qk_norm", false) ? VP_QK_NORM_HEAD : VP_QK_NORM_NONE;
 }
 
-static void read_mla(struct reader *r, struct vp_attention *a, const struct vp_node *map, bool whole)
-{
-    static const char *const keys[] = {"kind", "heads", "kv_heads", "q_lora_rank", "kv_lora_rank",
-                                       "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim", "bias",
+static void read_mla(struct reader *r, struct vp_attention *a, const struct vp_node *map,
+                     bool whole) {
+    static const char *const keys[] = {"kind",
+                                       "heads",
+                                       "kv_heads",
+                                       "q_lora_rank",
+                                       "kv_lora_rank",
+                                       "qk_nope_head_dim",
+                                       "qk_rope_head_dim",
+                                       "v_head_dim",
+                                       "bias",
                                        NULL};
 
     known_keys(r, map, keys);
@@ -120,8 +122,7 @@ static void read_mla(struct reader *r, struct vp_attention *a, const struct vp_n
     a->qkv_bias = a->out_bias = flag(r, map, "bias", false);
 }
 
-static void read_linear(struct reader *r, struct vp_attention *a, const struct vp_node *map)
-{
+static void read_linear(struct reader *r, struct vp_attention *a, const struct vp_node *map) {
     static const char *const keys[] = {"kind",        "state_elements", "conv_elements",
                                        "state_dtype", "parameters",     NULL};
     const struct vp_node *dtype = vp_node_get(map, "state_dtype");
@@ -142,8 +143,7 @@ static void read_linear(struct reader *r, struct vp_attention *a, const struct v
 
 static const char *const mlp_kinds[] = {"none", "linear", "plain", "gated", NULL};
 
-static void read_mlp(struct reader *r, struct vp_mlp *mlp, const struct vp_node *map)
-{
+static void read_mlp(struct reader *r, struct vp_mlp *mlp, const struct vp_node *map) {
     static const char *const keys[] = {"kind", "intermediate_size", "bias", NULL};
 
     known_keys(r, map, keys);
@@ -152,10 +152,9 @@ static void read_mlp(struct reader *r, struct vp_mlp *mlp, const struct vp_node 
     mlp->bias = flag(r, map, "bias", false);
 }
 
-static void read_moe(struct reader *r, struct vp_moe *moe, const struct vp_node *map)
-{
-    static const char *const keys[] = {"kind", "experts", "top_k", "intermediate_size",
-                                       "shared_intermediate_size", "bias", NULL};
+static void read_moe(struct reader *r, struct vp_moe *moe, const struct vp_node *map) {
+    static const char *const keys[] = {
+        "kind", "experts", "top_k", "intermediate_size", "shared_intermediate_size", "bias", NULL};
 
     known_keys(r, map, keys);
     moe->kind = (enum vp_mlp_kind)choice(r, map, "kind", mlp_kinds, VP_MLP_GATED);
@@ -166,8 +165,7 @@ static void read_moe(struct reader *r, struct vp_moe *moe, const struct vp_node 
     moe->bias = flag(r, map, "bias", false);
 }
 
-static const struct vp_node *part(struct reader *r, const struct vp_node *map, const char *key)
-{
+static const struct vp_node *part(struct reader *r, const struct vp_node *map, const char *key) {
     const struct vp_node *node = vp_node_get(map, key);
 
     if (vp_node_is_null(node))
@@ -181,8 +179,7 @@ static const struct vp_node *part(struct reader *r, const struct vp_node *map, c
 
 /* whole: weights are described too, not the cache alone */
 static void read_block(struct reader *r, struct vp_block *block, const struct vp_node *map,
-                       bool *cache_only)
-{
+                       bool *cache_only) {
     static const char *const keys[] = {"repeat", "norms", "norm", "attention", "mlp", "moe", NULL};
     static const char *const attention_kinds[] = {"none", "gqa", "mla", "linear", NULL};
     static const char *const norm_kinds[] = {"rmsnorm", "layernorm", NULL};
@@ -224,8 +221,8 @@ static void read_block(struct reader *r, struct vp_block *block, const struct vp
     }
 }
 
-enum vp_status vp_blocks_read(struct vp_ctx *ctx, struct vp_model *out, const struct vp_node *node)
-{
+enum vp_status vp_blocks_read(struct vp_ctx *ctx, struct vp_model *out,
+                              const struct vp_node *node) {
     struct reader r = {ctx, out, false};
     const struct vp_node *list = vp_node_get(node, "blocks");
     const struct vp_node *dtype = vp_node_get(node, "torch_dtype");

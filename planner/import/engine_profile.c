@@ -17,15 +17,13 @@ struct situation {
     bool broken;
 };
 
-static void broken(struct situation *s, const struct vp_node *node, const char *what)
-{
+static void broken(struct situation *s, const struct vp_node *node, const char *what) {
     vp_diag_add(s->ctx->diags, VP_D_PROFILE_BROKEN, node ? &node->pos : NULL,
                 "the engine profile %s cannot be used: %s", s->path, what);
     s->broken = true;
 }
 
-static bool version_holds(struct situation *s, const struct vp_node *row)
-{
+static bool version_holds(struct situation *s, const struct vp_node *row) {
     const struct vp_node *from = vp_node_get(row, "from"), *until = vp_node_get(row, "until");
     struct vp_version bound;
 
@@ -38,16 +36,14 @@ static bool version_holds(struct situation *s, const struct vp_node *row)
     return true;
 }
 
-static bool list_has(const struct vp_node *list, const char *text)
-{
+static bool list_has(const struct vp_node *list, const char *text) {
     for (uint32_t i = 0; i < list->count; i++)
         if (vp_text_eq(vp_node_text(list->items[i]), text))
             return true;
     return false;
 }
 
-static bool env_holds(const struct vp_engine *engine, const struct vp_node *wanted)
-{
+static bool env_holds(const struct vp_engine *engine, const struct vp_node *wanted) {
     for (uint32_t i = 0; i < wanted->count; i++) {
         bool found = false;
         for (uint32_t k = 0; k < engine->env_count; k++)
@@ -59,8 +55,7 @@ static bool env_holds(const struct vp_engine *engine, const struct vp_node *want
     return true;
 }
 
-static bool card_holds(struct situation *s, const struct vp_node *row)
-{
+static bool card_holds(struct situation *s, const struct vp_node *row) {
     const struct vp_gpu *gpu = &s->scenario->hardware.gpu;
     const struct vp_node *vendor = vp_node_get(row, "vendor"), *arch = vp_node_get(row, "arch");
     const struct vp_node *least = vp_node_get(row, "min_gib"), *most = vp_node_get(row, "max_gib");
@@ -81,8 +76,7 @@ static bool card_holds(struct situation *s, const struct vp_node *row)
     return true;
 }
 
-static bool holds(struct situation *s, const struct vp_node *row)
-{
+static bool holds(struct situation *s, const struct vp_node *row) {
     const struct vp_node *env = vp_node_get(row, "env");
 
     return version_holds(s, row) && card_holds(s, row) &&
@@ -90,22 +84,21 @@ static bool holds(struct situation *s, const struct vp_node *row)
 }
 
 /* The first row of a list that holds; none is a fault of the profile. */
-static const struct vp_node *pick(struct situation *s, const struct vp_node *list, const char *name)
-{
+static const struct vp_node *pick(struct situation *s, const struct vp_node *list,
+                                  const char *name) {
     for (uint32_t i = 0; list && i < list->count; i++)
         if (holds(s, list->items[i]))
             return list->items[i];
-    broken(s, list ? list : s->root, vp_arena_printf(s->ctx->arena, "no row of '%s' applies", name));
+    broken(s, list ? list : s->root,
+           vp_arena_printf(s->ctx->arena, "no row of '%s' applies", name));
     return NULL;
 }
 
-static const struct vp_node *rule(struct situation *s, const char *name)
-{
+static const struct vp_node *rule(struct situation *s, const char *name) {
     return pick(s, vp_node_get(vp_node_get(s->root, "rules"), name), name);
 }
 
-static uint64_t number(struct situation *s, const char *name)
-{
+static uint64_t number(struct situation *s, const char *name) {
     const struct vp_node *row = rule(s, name);
     uint64_t value = 0;
 
@@ -115,8 +108,7 @@ static uint64_t number(struct situation *s, const char *name)
 }
 
 /* A decimal as an integer count of 1/scale. */
-static uint64_t decimal(struct situation *s, const char *name, uint64_t scale)
-{
+static uint64_t decimal(struct situation *s, const char *name, uint64_t scale) {
     const struct vp_node *row = rule(s, name);
     double value = 0;
 
@@ -125,8 +117,7 @@ static uint64_t decimal(struct situation *s, const char *name, uint64_t scale)
     return (uint64_t)(value * (double)scale + 0.5);
 }
 
-static bool truth(struct situation *s, const char *name)
-{
+static bool truth(struct situation *s, const char *name) {
     const struct vp_node *row = rule(s, name);
     bool value = false;
 
@@ -137,8 +128,7 @@ static bool truth(struct situation *s, const char *name)
 
 /* [low, likely, high] times a unit. */
 static struct vp_amount interval(struct situation *s, const struct vp_node *row, const char *key,
-                                 uint64_t unit)
-{
+                                 uint64_t unit) {
     const struct vp_node *list = vp_node_get(row, key);
     struct vp_amount out = {0, 0, 0};
 
@@ -150,8 +140,7 @@ static struct vp_amount interval(struct situation *s, const struct vp_node *row,
     return (struct vp_amount){out.low * unit, out.likely * unit, out.high * unit};
 }
 
-static void read_budget(struct situation *s, struct vp_rules *out)
-{
+static void read_budget(struct situation *s, struct vp_rules *out) {
     static const char *const names[] = {"torch-peak", "v0", "v1-used", "v1", "v1-graphs"};
     const struct vp_node *row = rule(s, "budget");
     const char *value = row ? vp_node_text(vp_node_get(row, "value")) : NULL;
@@ -165,8 +154,7 @@ static void read_budget(struct situation *s, struct vp_rules *out)
         broken(s, row, "'budget' is none of torch-peak, v0, v1-used, v1, v1-graphs");
 }
 
-static void read_activation(struct situation *s, struct vp_rules *out)
-{
+static void read_activation(struct situation *s, struct vp_rules *out) {
     const struct vp_node *sampler = rule(s, "sampler_bytes");
     const struct vp_node *spread = rule(s, "activation_spread");
     const uint64_t mib = UINT64_C(1) << 20;
@@ -185,8 +173,7 @@ static void read_activation(struct situation *s, struct vp_rules *out)
     out->activation_slack_bytes = slack * mib;
 }
 
-static void read_overheads(struct situation *s, struct vp_rules *out)
-{
+static void read_overheads(struct situation *s, struct vp_rules *out) {
     const struct vp_node *row = pick(s, vp_node_get(s->root, "overheads"), "overheads");
     const struct vp_node *source = vp_node_get(row, "source");
     const uint64_t mib = UINT64_C(1) << 20;
@@ -204,8 +191,7 @@ static void read_overheads(struct situation *s, struct vp_rules *out)
         broken(s, row, "an overheads row has no name");
 }
 
-static void read_padding(struct situation *s, struct vp_rules *out)
-{
+static void read_padding(struct situation *s, struct vp_rules *out) {
     const struct vp_node *row = pick(s, vp_node_get(s->root, "mxfp4_padding"), "mxfp4_padding");
 
     if (row && (!vp_node_u64(&out->expert_width_multiple, vp_node_get(row, "width")) ||
@@ -215,8 +201,7 @@ static void read_padding(struct situation *s, struct vp_rules *out)
 }
 
 /* The rules' range: an older version is refused, a newer one goes by the newest rules. */
-static enum vp_status check_version(struct situation *s)
-{
+static enum vp_status check_version(struct situation *s) {
     const char *oldest = vp_node_text(vp_node_get(s->root, "oldest"));
     const char *newest = vp_node_text(vp_node_get(s->root, "newest"));
     const struct vp_engine *engine = &s->scenario->engine;
@@ -248,8 +233,7 @@ static enum vp_status check_version(struct situation *s)
     return VP_OK;
 }
 
-static enum vp_status open_profile(struct situation *s, const char *engine)
-{
+static enum vp_status open_profile(struct situation *s, const char *engine) {
     struct vp_profile profile;
     enum vp_status status = vp_profile_find(s->ctx, &profile, &engine_kind, engine);
 
@@ -265,8 +249,7 @@ static enum vp_status open_profile(struct situation *s, const char *engine)
     return VP_OK;
 }
 
-static void read_vllm(struct situation *s, struct vp_rules *out)
-{
+static void read_vllm(struct situation *s, struct vp_rules *out) {
     const struct vp_node *tokens = rule(s, "tokens_line");
 
     read_budget(s, out);
@@ -284,8 +267,7 @@ static void read_vllm(struct situation *s, struct vp_rules *out)
 }
 
 static uint64_t reserve_part(struct situation *s, const struct vp_node *row, const char *key,
-                             uint64_t unit)
-{
+                             uint64_t unit) {
     uint64_t value = 0;
 
     if (row && !vp_node_u64(&value, vp_node_get(row, key)))
@@ -293,8 +275,7 @@ static uint64_t reserve_part(struct situation *s, const struct vp_node *row, con
     return value * unit;
 }
 
-static void read_sglang(struct situation *s, struct vp_rules *out)
-{
+static void read_sglang(struct situation *s, struct vp_rules *out) {
     const struct vp_node *row = rule(s, "static_reserve");
     const uint64_t kib = 1024, mib = kib * kib, gib = mib * kib;
 
@@ -312,8 +293,7 @@ static void read_sglang(struct situation *s, struct vp_rules *out)
 }
 
 enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
-                             const struct vp_scenario *scenario)
-{
+                             const struct vp_scenario *scenario) {
     struct situation s = {.ctx = ctx, .scenario = scenario};
     enum vp_status status = open_profile(&s, scenario->engine.name);
 
@@ -333,8 +313,7 @@ enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
     return s.broken ? VP_ERR_INPUT : VP_OK;
 }
 
-enum vp_status vp_engine_newest(struct vp_ctx *ctx, const char **out, const char *engine)
-{
+enum vp_status vp_engine_newest(struct vp_ctx *ctx, const char **out, const char *engine) {
     struct situation s = {.ctx = ctx};
     enum vp_status status = open_profile(&s, engine);
 
@@ -344,7 +323,6 @@ enum vp_status vp_engine_newest(struct vp_ctx *ctx, const char **out, const char
     return *out ? VP_OK : VP_ERR_INPUT;
 }
 
-enum vp_status vp_engine_list(struct vp_ctx *ctx, char ***names, size_t *count)
-{
+enum vp_status vp_engine_list(struct vp_ctx *ctx, char ***names, size_t *count) {
     return vp_profile_names(ctx, names, count, &engine_kind);
 }

@@ -6,8 +6,7 @@
 #include "planner/base/text.h"
 
 /* OPT: learned positions with two rows more than the context, LayerNorm, ReLU. */
-void vp_family_opt(struct vp_hf *hf)
-{
+void vp_family_opt(struct vp_hf *hf) {
     uint64_t embedding = vp_hf_size_or(hf, "word_embed_proj_dim", hf->model->hidden);
 
     if (embedding != hf->model->hidden)
@@ -19,8 +18,7 @@ void vp_family_opt(struct vp_hf *hf)
 }
 
 /* Gemma 2: sliding and full layers alternate, the first slides. */
-void vp_family_gemma2(struct vp_hf *hf)
-{
+void vp_family_gemma2(struct vp_hf *hf) {
     uint64_t window = vp_hf_size_or(hf, "sliding_window", 0);
 
     for (uint32_t i = 0; i < hf->count && !vp_hf_find(hf, "layer_types"); i++)
@@ -29,8 +27,7 @@ void vp_family_gemma2(struct vp_hf *hf)
 
 /* Gemma 3: every n-th layer (sliding_window_pattern) is full; local and global layers have rotary
  * tables of their own. */
-void vp_family_gemma3(struct vp_hf *hf)
-{
+void vp_family_gemma3(struct vp_hf *hf) {
     uint64_t window = vp_hf_size_or(hf, "sliding_window", 0);
     uint64_t pattern = vp_hf_size_or(hf, "sliding_window_pattern|_sliding_window_pattern", 6);
 
@@ -42,8 +39,7 @@ void vp_family_gemma3(struct vp_hf *hf)
 
 /* Gemma 4: full layers have head sizes and KV heads of their own and may use keys as values;
  * experts stand beside the dense MLP, with three norms more. */
-void vp_family_gemma4(struct vp_hf *hf)
-{
+void vp_family_gemma4(struct vp_hf *hf) {
     uint64_t kv = vp_hf_size_or(hf, "num_global_key_value_heads", hf->kv_heads);
     uint64_t dim = vp_hf_size_or(hf, "global_head_dim", hf->head_dim);
     bool moe = vp_hf_flag(hf, "enable_moe_block", false);
@@ -66,7 +62,8 @@ void vp_family_gemma4(struct vp_hf *hf)
         a->shares_cache = shared > 0 && i + shared >= hf->count;
         if (moe) {
             struct vp_mlp dense = layer->mlp;
-            vp_hf_experts(hf, layer, vp_hf_size(hf, "moe_intermediate_size|expert_intermediate_size"));
+            vp_hf_experts(hf, layer,
+                          vp_hf_size(hf, "moe_intermediate_size|expert_intermediate_size"));
             layer->mlp = dense;
             layer->norms = 7;
         }
@@ -75,8 +72,7 @@ void vp_family_gemma4(struct vp_hf *hf)
 }
 
 /* Nemotron-NAS: every layer has its own number of KV heads and MLP width, or none. */
-static void nas_attention(struct vp_hf *hf, struct vp_attention *a, const struct vp_node *config)
-{
+static void nas_attention(struct vp_hf *hf, struct vp_attention *a, const struct vp_node *config) {
     bool absent = false, linear = false;
     uint64_t group = 0;
 
@@ -97,8 +93,7 @@ static void nas_attention(struct vp_hf *hf, struct vp_attention *a, const struct
     }
 }
 
-static void nas_mlp(struct vp_hf *hf, struct vp_mlp *mlp, const struct vp_node *config)
-{
+static void nas_mlp(struct vp_hf *hf, struct vp_mlp *mlp, const struct vp_node *config) {
     bool absent = false, linear = false;
     double multiple = 0;
 
@@ -118,8 +113,7 @@ static void nas_mlp(struct vp_hf *hf, struct vp_mlp *mlp, const struct vp_node *
     mlp->intermediate = vp_ceil_div(width, 256) * 256;
 }
 
-void vp_family_nemotron_nas(struct vp_hf *hf)
-{
+void vp_family_nemotron_nas(struct vp_hf *hf) {
     const struct vp_node *list = vp_hf_find(hf, "block_configs");
 
     if (!list || list->kind != VP_NODE_LIST || list->count != hf->count) {

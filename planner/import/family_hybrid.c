@@ -6,8 +6,7 @@
 #include "planner/base/text.h"
 
 /* Type of the recurrent state: its own key, else the model's type (left unset). */
-static enum vp_dtype state_dtype(struct vp_hf *hf)
-{
+static enum vp_dtype state_dtype(struct vp_hf *hf) {
     const struct vp_node *node = vp_hf_find(hf, "mamba_ssm_dtype|mamba_ssm_cache_dtype");
     const char *text = node ? vp_node_text(node) : NULL;
     enum vp_dtype dtype = text ? vp_dtype_parse(text) : VP_DTYPE_UNSET;
@@ -17,8 +16,7 @@ static enum vp_dtype state_dtype(struct vp_hf *hf)
     return dtype;
 }
 
-static void gated_delta(struct vp_hf *hf, struct vp_attention *a)
-{
+static void gated_delta(struct vp_hf *hf, struct vp_attention *a) {
     memset(a, 0, sizeof *a);
     a->kind = VP_ATTENTION_LINEAR;
     a->linear = VP_LINEAR_GATED_DELTA;
@@ -32,16 +30,14 @@ static void gated_delta(struct vp_hf *hf, struct vp_attention *a)
     a->state_dtype = state_dtype(hf);
 }
 
-static bool is_linear(struct vp_hf *hf, uint32_t i)
-{
+static bool is_linear(struct vp_hf *hf, uint32_t i) {
     uint64_t interval = vp_hf_size_or(hf, "full_attention_interval", 4);
     const char *type = vp_hf_layer_type(hf, i);
 
     return type ? strcmp(type, "linear_attention") == 0 : interval == 0 || (i + 1) % interval != 0;
 }
 
-static void qwen_hybrid(struct vp_hf *hf, bool gate, bool sparse)
-{
+static void qwen_hybrid(struct vp_hf *hf, bool gate, bool sparse) {
     for (uint32_t i = 0; i < hf->count && !hf->failed; i++) {
         struct vp_block *layer = &hf->layers[i];
         uint64_t step = vp_hf_size_or(hf, "decoder_sparse_step", 1);
@@ -58,25 +54,19 @@ static void qwen_hybrid(struct vp_hf *hf, bool gate, bool sparse)
     }
 }
 
-void vp_family_qwen3_next(struct vp_hf *hf)
-{
-    qwen_hybrid(hf, true, true);
-}
+void vp_family_qwen3_next(struct vp_hf *hf) { qwen_hybrid(hf, true, true); }
 
-void vp_family_qwen3_5(struct vp_hf *hf)
-{
+void vp_family_qwen3_5(struct vp_hf *hf) {
     qwen_hybrid(hf, vp_hf_flag(hf, "attn_output_gate", true), false);
 }
 
-void vp_family_qwen3_5_moe(struct vp_hf *hf)
-{
+void vp_family_qwen3_5_moe(struct vp_hf *hf) {
     qwen_hybrid(hf, vp_hf_flag(hf, "attn_output_gate", true), true);
 }
 
 /* ---- Nemotron-H: one mixer per layer, by a pattern ---- */
 
-static void mamba2(struct vp_hf *hf, struct vp_attention *a)
-{
+static void mamba2(struct vp_hf *hf, struct vp_attention *a) {
     memset(a, 0, sizeof *a);
     a->kind = VP_ATTENTION_LINEAR;
     a->linear = VP_LINEAR_MAMBA2;
@@ -92,8 +82,7 @@ static void mamba2(struct vp_hf *hf, struct vp_attention *a)
 }
 
 /* 'M' Mamba 2, '*' attention, '-' MLP, 'E' experts; 0 when unknown */
-static char nemotron_layer(struct vp_hf *hf, uint32_t i)
-{
+static char nemotron_layer(struct vp_hf *hf, uint32_t i) {
     static const struct {
         const char *name;
         char code;
@@ -113,8 +102,7 @@ static char nemotron_layer(struct vp_hf *hf, uint32_t i)
     return text[i];
 }
 
-void vp_family_nemotron_h(struct vp_hf *hf)
-{
+void vp_family_nemotron_h(struct vp_hf *hf) {
     for (uint32_t i = 0; i < hf->count && !hf->failed; i++) {
         struct vp_block *layer = &hf->layers[i];
         char code = nemotron_layer(hf, i);
@@ -134,7 +122,8 @@ void vp_family_nemotron_h(struct vp_hf *hf)
         } else if (code == 0) {
             vp_hf_fault(hf, vp_hf_find(hf, "hybrid_override_pattern|layers_block_type"),
                         "hybrid_override_pattern (M, *, -, E) or layers_block_type must name every "
-                        "one of %u layers; layer %u is not clear", hf->count, i);
+                        "one of %u layers; layer %u is not clear",
+                        hf->count, i);
         }
     }
 }

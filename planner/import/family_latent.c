@@ -5,8 +5,7 @@
 
 #include "planner/base/text.h"
 
-static void latent_attention(struct vp_hf *hf, struct vp_attention *a)
-{
+static void latent_attention(struct vp_hf *hf, struct vp_attention *a) {
     bool bias = vp_hf_flag(hf, "attention_bias", false);
 
     memset(a, 0, sizeof *a);
@@ -23,8 +22,7 @@ static void latent_attention(struct vp_hf *hf, struct vp_attention *a)
 }
 
 /* first_k_dense_replace dense layers, then experts every moe_layer_freq layers. */
-static void latent_experts(struct vp_hf *hf, uint32_t i, bool score_bias)
-{
+static void latent_experts(struct vp_hf *hf, uint32_t i, bool score_bias) {
     struct vp_block *layer = &hf->layers[i];
     uint64_t dense = vp_hf_size_or(hf, "first_k_dense_replace", 0);
     uint64_t every = vp_hf_size_or(hf, "moe_layer_freq", 1);
@@ -40,8 +38,7 @@ static void latent_experts(struct vp_hf *hf, uint32_t i, bool score_bias)
     layer->moe.score_bias = score_bias;
 }
 
-static void deepseek(struct vp_hf *hf, bool score_bias, bool indexer)
-{
+static void deepseek(struct vp_hf *hf, bool score_bias, bool indexer) {
     for (uint32_t i = 0; i < hf->count && !hf->failed; i++) {
         struct vp_attention *a = &hf->layers[i].attention;
         latent_attention(hf, a);
@@ -53,40 +50,23 @@ static void deepseek(struct vp_hf *hf, bool score_bias, bool indexer)
     }
 }
 
-void vp_family_deepseek_v2(struct vp_hf *hf)
-{
+void vp_family_deepseek_v2(struct vp_hf *hf) {
     const struct vp_node *method = vp_hf_find(hf, "topk_method");
     deepseek(hf, vp_text_eq(method ? vp_node_text(method) : NULL, "noaux_tc"), false);
 }
 
-void vp_family_deepseek_v3(struct vp_hf *hf)
-{
-    deepseek(hf, true, false);
-}
+void vp_family_deepseek_v3(struct vp_hf *hf) { deepseek(hf, true, false); }
 
-void vp_family_deepseek_v32(struct vp_hf *hf)
-{
-    deepseek(hf, true, true);
-}
+void vp_family_deepseek_v32(struct vp_hf *hf) { deepseek(hf, true, true); }
 
-void vp_family_kimi_k2(struct vp_hf *hf)
-{
-    deepseek(hf, true, false);
-}
+void vp_family_kimi_k2(struct vp_hf *hf) { deepseek(hf, true, false); }
 
-void vp_family_glm4_moe_lite(struct vp_hf *hf)
-{
-    deepseek(hf, true, false);
-}
+void vp_family_glm4_moe_lite(struct vp_hf *hf) { deepseek(hf, true, false); }
 
-void vp_family_glm_moe_dsa(struct vp_hf *hf)
-{
-    deepseek(hf, true, true);
-}
+void vp_family_glm_moe_dsa(struct vp_hf *hf) { deepseek(hf, true, true); }
 
 /* Kimi Linear: KDA layers by number (from 1) between MLA layers without rotary embedding. */
-void vp_family_kimi_linear(struct vp_hf *hf)
-{
+void vp_family_kimi_linear(struct vp_hf *hf) {
     const struct vp_node *config = vp_hf_find(hf, "linear_attn_config");
     const struct vp_node *full = vp_node_get(config, "full_attn_layers");
     const struct vp_node *linear = vp_node_get(config, "kda_layers");
@@ -96,7 +76,8 @@ void vp_family_kimi_linear(struct vp_hf *hf)
         !vp_node_u64(&dim, vp_node_get(config, "head_dim")) ||
         !vp_node_u64(&kernel, vp_node_get(config, "short_conv_kernel_size")) || heads == 0 ||
         dim == 0 || kernel == 0 || heads > 4096 || dim > 65536 || kernel > 64) {
-        vp_hf_fault(hf, config, "linear_attn_config needs full_attn_layers, kda_layers, num_heads, "
+        vp_hf_fault(hf, config,
+                    "linear_attn_config needs full_attn_layers, kda_layers, num_heads, "
                     "head_dim and short_conv_kernel_size");
         return;
     }

@@ -3,23 +3,19 @@
 
 #include <string.h>
 
-void vp_family_mixtral(struct vp_hf *hf)
-{
+void vp_family_mixtral(struct vp_hf *hf) {
     for (uint32_t i = 0; i < hf->count; i++)
         vp_hf_experts(hf, &hf->layers[i], hf->intermediate);
 }
 
 /* Qwen: decoder_sparse_step and mlp_only_layers say which layers have experts. */
-static bool qwen_sparse(struct vp_hf *hf, uint32_t i)
-{
+static bool qwen_sparse(struct vp_hf *hf, uint32_t i) {
     uint64_t step = vp_hf_size_or(hf, "decoder_sparse_step", 1);
 
-    return step > 0 && (i + 1) % step == 0 &&
-           !vp_hf_list_has(vp_hf_find(hf, "mlp_only_layers"), i);
+    return step > 0 && (i + 1) % step == 0 && !vp_hf_list_has(vp_hf_find(hf, "mlp_only_layers"), i);
 }
 
-static void qwen_moe(struct vp_hf *hf, bool shared)
-{
+static void qwen_moe(struct vp_hf *hf, bool shared) {
     for (uint32_t i = 0; i < hf->count && !hf->failed; i++) {
         struct vp_block *layer = &hf->layers[i];
         if (!qwen_sparse(hf, i))
@@ -32,24 +28,14 @@ static void qwen_moe(struct vp_hf *hf, bool shared)
     }
 }
 
-void vp_family_qwen2_moe(struct vp_hf *hf)
-{
-    qwen_moe(hf, true);
-}
+void vp_family_qwen2_moe(struct vp_hf *hf) { qwen_moe(hf, true); }
 
-void vp_family_qwen3_moe(struct vp_hf *hf)
-{
-    qwen_moe(hf, false);
-}
+void vp_family_qwen3_moe(struct vp_hf *hf) { qwen_moe(hf, false); }
 
-void vp_family_qwen3_vl_moe(struct vp_hf *hf)
-{
-    qwen_moe(hf, false);
-}
+void vp_family_qwen3_vl_moe(struct vp_hf *hf) { qwen_moe(hf, false); }
 
 /* MiniMax M2: query and key norms over all heads, a routing bias. */
-void vp_family_minimax_m2(struct vp_hf *hf)
-{
+void vp_family_minimax_m2(struct vp_hf *hf) {
     for (uint32_t i = 0; i < hf->count && !hf->failed; i++) {
         struct vp_block *layer = &hf->layers[i];
         vp_hf_experts(hf, layer, hf->intermediate);
@@ -61,8 +47,7 @@ void vp_family_minimax_m2(struct vp_hf *hf)
 }
 
 /* gpt-oss: biases everywhere, a sink per head, window and full layers alternate. */
-void vp_family_gpt_oss(struct vp_hf *hf)
-{
+void vp_family_gpt_oss(struct vp_hf *hf) {
     uint64_t window = vp_hf_size_or(hf, "sliding_window", 128);
 
     for (uint32_t i = 0; i < hf->count && !hf->failed; i++) {
@@ -79,8 +64,7 @@ void vp_family_gpt_oss(struct vp_hf *hf)
 
 /* Llama 4: chunked attention with a full, rotary-free layer now and then; experts every
  * interleave_moe_layer_step layers, beside a shared expert of the same width. */
-void vp_family_llama4(struct vp_hf *hf)
-{
+void vp_family_llama4(struct vp_hf *hf) {
     uint64_t step = vp_hf_size_or(hf, "interleave_moe_layer_step", 1);
     uint64_t nope = vp_hf_size_or(hf, "no_rope_layer_interval", 4);
     uint64_t chunk = vp_hf_size_or(hf, "attention_chunk_size", 0);

@@ -17,8 +17,7 @@ static const struct vp_family families[] = {
 enum { FAMILY_COUNT = sizeof families / sizeof families[0] };
 
 /* A multimodal model_type and its text part's share one row ("gemma3" and "gemma3_text"). */
-static const struct vp_family *find_family(struct vp_ctx *ctx, const char *type)
-{
+static const struct vp_family *find_family(struct vp_ctx *ctx, const char *type) {
     const char *text = vp_arena_printf(ctx->arena, "%s_text", type);
 
     for (int i = 0; i < FAMILY_COUNT; i++)
@@ -28,8 +27,7 @@ static const struct vp_family *find_family(struct vp_ctx *ctx, const char *type)
 }
 
 /* Names what is not known and shows the lines to write by hand, with the sizes the config has. */
-static void refuse(struct vp_hf *hf, const char *type)
-{
+static void refuse(struct vp_hf *hf, const char *type) {
     const char *names[FAMILY_COUNT];
     static const char *const keys[] = {"num_hidden_layers", "num_attention_heads",
                                        "num_key_value_heads", "head_dim", "intermediate_size"};
@@ -61,8 +59,7 @@ static void refuse(struct vp_hf *hf, const char *type)
     hf->failed = true;
 }
 
-static enum vp_dtype config_dtype(struct vp_hf *hf)
-{
+static enum vp_dtype config_dtype(struct vp_hf *hf) {
     const struct vp_node *node = vp_hf_find(hf, "torch_dtype|dtype");
     enum vp_dtype dtype;
 
@@ -82,8 +79,7 @@ static enum vp_dtype config_dtype(struct vp_hf *hf)
 
 /* ---- the shape that most families share ---- */
 
-static uint64_t rotary_dim(struct vp_hf *hf)
-{
+static uint64_t rotary_dim(struct vp_hf *hf) {
     const struct vp_node *rope = vp_hf_find(hf, "rope_parameters");
     const struct vp_node *partial = vp_node_get(rope, "partial_rotary_factor");
     double factor = vp_hf_real_or(hf, "partial_rotary_factor|rotary_pct", 1.0);
@@ -102,8 +98,7 @@ static uint64_t rotary_dim(struct vp_hf *hf)
 
 /* Rows of the cos/sin table: linear scaling stretches it by its factor; the other kinds keep
  * max_position_embeddings rows, which already hold their factor (vLLM rotary_embedding). */
-static uint64_t scaled_positions(struct vp_hf *hf)
-{
+static uint64_t scaled_positions(struct vp_hf *hf) {
     const struct vp_node *scaling = vp_hf_find(hf, "rope_scaling|rope_parameters");
     const struct vp_node *type = vp_node_get(scaling, "rope_type");
     double factor = 1.0;
@@ -119,8 +114,7 @@ static uint64_t scaled_positions(struct vp_hf *hf)
     return (uint64_t)((double)hf->model->max_position * factor);
 }
 
-static void set_window(struct vp_hf *hf, uint32_t i, struct vp_attention *attention)
-{
+static void set_window(struct vp_hf *hf, uint32_t i, struct vp_attention *attention) {
     unsigned traits = hf->family->traits;
     uint64_t window = vp_hf_size_or(hf, "sliding_window", 0);
     const char *type = vp_hf_layer_type(hf, i);
@@ -136,8 +130,7 @@ static void set_window(struct vp_hf *hf, uint32_t i, struct vp_attention *attent
     }
 }
 
-static void common_layer(struct vp_hf *hf, struct vp_block *layer, uint64_t rotary)
-{
+static void common_layer(struct vp_hf *hf, struct vp_block *layer, uint64_t rotary) {
     unsigned traits = hf->family->traits;
     bool bias = (traits & VP_T_CONFIG_BIAS) && vp_hf_flag(hf, "attention_bias", false);
     struct vp_attention *a = &layer->attention;
@@ -157,8 +150,7 @@ static void common_layer(struct vp_hf *hf, struct vp_block *layer, uint64_t rota
     layer->mlp.bias = (traits & VP_T_MLP_BIAS) || vp_hf_flag(hf, "mlp_bias", false);
 }
 
-static uint64_t layer_count(struct vp_hf *hf)
-{
+static uint64_t layer_count(struct vp_hf *hf) {
     const struct vp_node *list = vp_hf_find(hf, "layers_block_type");
 
     if (!vp_hf_find(hf, "num_hidden_layers|n_layer|num_layers") && list &&
@@ -167,8 +159,7 @@ static uint64_t layer_count(struct vp_hf *hf)
     return vp_hf_size(hf, "num_hidden_layers|n_layer|num_layers");
 }
 
-static void read_common(struct vp_hf *hf)
-{
+static void read_common(struct vp_hf *hf) {
     struct vp_model *model = hf->model;
     unsigned traits = hf->family->traits;
     uint64_t layers = layer_count(hf);
@@ -183,8 +174,8 @@ static void read_common(struct vp_hf *hf)
     model->head_bias = (traits & VP_T_HEAD_BIAS) != 0;
     model->dtype = config_dtype(hf);
     hf->heads = vp_hf_size(hf, "num_attention_heads|n_head");
-    hf->kv_heads = traits & VP_T_NO_KV_HEADS ? hf->heads
-                                             : vp_hf_size_or(hf, "num_key_value_heads", hf->heads);
+    hf->kv_heads =
+        traits & VP_T_NO_KV_HEADS ? hf->heads : vp_hf_size_or(hf, "num_key_value_heads", hf->heads);
     hf->intermediate = vp_hf_size_or(hf, "intermediate_size|ffn_dim|n_inner", 0);
     if (layers > VP_MAX_LAYERS) {
         vp_hf_fault(hf, vp_hf_find(hf, "num_hidden_layers|n_layer|num_layers"),
@@ -198,9 +189,10 @@ static void read_common(struct vp_hf *hf)
     bool uneven = model->hidden % hf->heads != 0;
     if (uneven && !vp_hf_find(hf, "head_dim|attention_head_dim") &&
         !(traits & VP_T_NO_KV_HEADS)) { /* latent attention has head sizes of its own */
-        vp_hf_fault(hf, NULL, "num_attention_heads (%llu) does not divide hidden_size (%llu) and "
-                    "there is no head_dim", (unsigned long long)hf->heads,
-                    (unsigned long long)model->hidden);
+        vp_hf_fault(hf, NULL,
+                    "num_attention_heads (%llu) does not divide hidden_size (%llu) and "
+                    "there is no head_dim",
+                    (unsigned long long)hf->heads, (unsigned long long)model->hidden);
         return;
     }
     hf->head_dim = vp_hf_size_or(hf, "head_dim|attention_head_dim", model->hidden / hf->heads);
@@ -215,8 +207,7 @@ static void read_common(struct vp_hf *hf)
 
 /* ---- how the tensors are stored ---- */
 
-static bool role_used(const struct vp_block *block, enum vp_role role)
-{
+static bool role_used(const struct vp_block *block, enum vp_role role) {
     switch (vp_role_class(role)) {
     case VP_CLASS_ATTENTION:
         return block->attention.kind == VP_ATTENTION_GQA ||
@@ -236,8 +227,7 @@ static bool role_used(const struct vp_block *block, enum vp_role role)
     }
 }
 
-static bool index_scheme(struct vp_hf *hf, uint8_t *out, const struct vp_scheme *scheme)
-{
+static bool index_scheme(struct vp_hf *hf, uint8_t *out, const struct vp_scheme *scheme) {
     uint32_t index = vp_model_scheme(hf->model, scheme);
 
     if (index >= VP_MAX_SCHEMES) {
@@ -250,8 +240,7 @@ static bool index_scheme(struct vp_hf *hf, uint8_t *out, const struct vp_scheme 
 }
 
 static void set_schemes(struct vp_hf *hf, const struct vp_quant *quant,
-                        const struct vp_scheme *plain)
-{
+                        const struct vp_scheme *plain) {
     struct vp_model *model = hf->model;
 
     vp_model_scheme(model, plain); /* index 0: what is not quantised */
@@ -274,8 +263,7 @@ static void set_schemes(struct vp_hf *hf, const struct vp_quant *quant,
         }
 }
 
-static const char *family_name(const struct vp_hf *hf)
-{
+static const char *family_name(const struct vp_hf *hf) {
     const struct vp_node *type = vp_node_get(hf->text, "model_type");
     const struct vp_node *list;
 
@@ -290,8 +278,7 @@ static const char *family_name(const struct vp_hf *hf)
 }
 
 enum vp_status vp_hf_read(struct vp_ctx *ctx, struct vp_model *out, const struct vp_node *config,
-                          const struct vp_node *hf_quant)
-{
+                          const struct vp_node *hf_quant) {
     struct vp_hf hf = {.ctx = ctx, .top = config, .text = config, .model = out};
     const struct vp_node *text = vp_node_get(config, "text_config");
     struct vp_quant *quant = NULL;

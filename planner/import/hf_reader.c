@@ -11,8 +11,7 @@ enum { NAME_MAX_LENGTH = 64 };
 /* Sizes beyond this are typing errors; products of a few stay within 64 bits for the checks. */
 static const uint64_t largest_size = UINT64_C(1) << 40;
 
-static const struct vp_node *find_in(const struct vp_node *map, const char *keys)
-{
+static const struct vp_node *find_in(const struct vp_node *map, const char *keys) {
     char key[NAME_MAX_LENGTH];
 
     while (*keys) {
@@ -29,14 +28,12 @@ static const struct vp_node *find_in(const struct vp_node *map, const char *keys
     return NULL;
 }
 
-const struct vp_node *vp_hf_find(const struct vp_hf *hf, const char *keys)
-{
+const struct vp_node *vp_hf_find(const struct vp_hf *hf, const char *keys) {
     const struct vp_node *node = find_in(hf->text, keys);
     return node || hf->text == hf->top ? node : find_in(hf->top, keys);
 }
 
-void vp_hf_fault(struct vp_hf *hf, const struct vp_node *node, const char *format, ...)
-{
+void vp_hf_fault(struct vp_hf *hf, const struct vp_node *node, const char *format, ...) {
     char text[256];
     va_list args;
 
@@ -47,15 +44,11 @@ void vp_hf_fault(struct vp_hf *hf, const struct vp_node *node, const char *forma
     hf->failed = true;
 }
 
-static int first_key(const char *keys)
-{
-    return (int)strcspn(keys, "|");
-}
+static int first_key(const char *keys) { return (int)strcspn(keys, "|"); }
 
 /* Reads a number node; a fault names the key. */
 static uint64_t number(struct vp_hf *hf, const struct vp_node *node, const char *keys,
-                       uint64_t least)
-{
+                       uint64_t least) {
     uint64_t value;
 
     if (node->kind != VP_NODE_INT && node->kind != VP_NODE_REAL) {
@@ -71,8 +64,7 @@ static uint64_t number(struct vp_hf *hf, const struct vp_node *node, const char 
     return value;
 }
 
-uint64_t vp_hf_size(struct vp_hf *hf, const char *keys)
-{
+uint64_t vp_hf_size(struct vp_hf *hf, const char *keys) {
     const struct vp_node *node = vp_hf_find(hf, keys);
 
     if (!node) {
@@ -83,14 +75,12 @@ uint64_t vp_hf_size(struct vp_hf *hf, const char *keys)
     return number(hf, node, keys, 1);
 }
 
-uint64_t vp_hf_size_or(struct vp_hf *hf, const char *keys, uint64_t fallback)
-{
+uint64_t vp_hf_size_or(struct vp_hf *hf, const char *keys, uint64_t fallback) {
     const struct vp_node *node = vp_hf_find(hf, keys);
     return node ? number(hf, node, keys, 0) : fallback;
 }
 
-bool vp_hf_flag(struct vp_hf *hf, const char *keys, bool fallback)
-{
+bool vp_hf_flag(struct vp_hf *hf, const char *keys, bool fallback) {
     const struct vp_node *node = vp_hf_find(hf, keys);
     bool value = fallback;
 
@@ -99,8 +89,7 @@ bool vp_hf_flag(struct vp_hf *hf, const char *keys, bool fallback)
     return value;
 }
 
-double vp_hf_real_or(struct vp_hf *hf, const char *keys, double fallback)
-{
+double vp_hf_real_or(struct vp_hf *hf, const char *keys, double fallback) {
     const struct vp_node *node = vp_hf_find(hf, keys);
     double value = fallback;
 
@@ -109,8 +98,7 @@ double vp_hf_real_or(struct vp_hf *hf, const char *keys, double fallback)
     return value;
 }
 
-const char *vp_hf_layer_type(struct vp_hf *hf, uint32_t layer)
-{
+const char *vp_hf_layer_type(struct vp_hf *hf, uint32_t layer) {
     const struct vp_node *list = vp_hf_find(hf, "layer_types");
 
     if (!list || hf->failed)
@@ -124,8 +112,7 @@ const char *vp_hf_layer_type(struct vp_hf *hf, uint32_t layer)
     return type ? type : "";
 }
 
-bool vp_hf_list_has(const struct vp_node *list, uint64_t value)
-{
+bool vp_hf_list_has(const struct vp_node *list, uint64_t value) {
     uint64_t item;
 
     if (!list || list->kind != VP_NODE_LIST)
@@ -136,18 +123,16 @@ bool vp_hf_list_has(const struct vp_node *list, uint64_t value)
     return false;
 }
 
-void vp_hf_experts(struct vp_hf *hf, struct vp_block *layer, uint64_t width)
-{
+void vp_hf_experts(struct vp_hf *hf, struct vp_block *layer, uint64_t width) {
     layer->moe.kind = VP_MLP_GATED;
     layer->moe.experts = vp_hf_size(hf, "num_local_experts|num_experts|n_routed_experts");
-    layer->moe.top_k = vp_hf_size(
-        hf, "num_experts_per_tok|experts_per_token|num_experts_per_token|top_k_experts");
+    layer->moe.top_k =
+        vp_hf_size(hf, "num_experts_per_tok|experts_per_token|num_experts_per_token|top_k_experts");
     layer->moe.intermediate = width;
     layer->mlp.kind = VP_MLP_NONE;
 }
 
-void vp_hf_extra(struct vp_hf *hf, const char *name, uint64_t matrix, uint64_t other)
-{
+void vp_hf_extra(struct vp_hf *hf, const char *name, uint64_t matrix, uint64_t other) {
     struct vp_model *model = hf->model;
     struct vp_extra *extras = VP_NEW_ARRAY(hf->ctx->arena, model->extra_count + 1, struct vp_extra);
 

@@ -12,8 +12,7 @@ struct tower {
     bool missing;
 };
 
-static uint64_t size(struct tower *t, const char *key)
-{
+static uint64_t size(struct tower *t, const char *key) {
     uint64_t value = 0;
 
     if (!vp_node_u64(&value, vp_node_get(t->config, key)) || value == 0 || value > 1u << 24)
@@ -23,15 +22,13 @@ static uint64_t size(struct tower *t, const char *key)
 
 /* Encoder layers with biased q, k, v, output and two-matrix MLP and two LayerNorms. */
 static void encoder(struct tower *t, uint64_t *matrix, uint64_t *other, uint64_t hidden,
-                    uint64_t width, uint64_t layers)
-{
+                    uint64_t width, uint64_t layers) {
     (void)t;
     *matrix += layers * (4 * hidden * hidden + 2 * hidden * width);
     *other += layers * (4 * hidden + width + hidden + 4 * hidden);
 }
 
-static void siglip(struct tower *t)
-{
+static void siglip(struct tower *t) {
     uint64_t hidden = size(t, "hidden_size"), width = size(t, "intermediate_size");
     uint64_t layers = size(t, "num_hidden_layers"), image = size(t, "image_size");
     uint64_t patch = size(t, "patch_size");
@@ -49,8 +46,7 @@ static void siglip(struct tower *t)
     vp_hf_extra(t->hf, "projector", 0, hidden * text + hidden); /* matrix and norm, not divided */
 }
 
-static void llama4(struct tower *t)
-{
+static void llama4(struct tower *t) {
     uint64_t hidden = size(t, "hidden_size"), width = size(t, "intermediate_size");
     uint64_t layers = size(t, "num_hidden_layers"), image = size(t, "image_size");
     uint64_t patch = size(t, "patch_size"), in = size(t, "projector_input_dim");
@@ -64,17 +60,16 @@ static void llama4(struct tower *t)
     uint64_t side = image / patch;
     uint64_t gathered = (uint64_t)((double)hidden / (shuffle * shuffle));
     encoder(t, &matrix, &other, hidden, width, layers);
-    matrix += 3 * patch * patch * hidden;            /* patches */
-    matrix += gathered * in + in * out;              /* adapter */
-    other += hidden + (side * side + 1) * hidden;    /* class token, positions */
-    other += 4 * hidden;                             /* norms before and after */
+    matrix += 3 * patch * patch * hidden;         /* patches */
+    matrix += gathered * in + in * out;           /* adapter */
+    other += hidden + (side * side + 1) * hidden; /* class token, positions */
+    other += 4 * hidden;                          /* norms before and after */
     vp_hf_extra(t->hf, "vision tower", matrix, other);
     vp_hf_extra(t->hf, "projector", end * t->hf->model->hidden, 0);
 }
 
 /* Qwen-VL: a merger of 2 x 2 patches at the end, and one more per deepstack layer. */
-static void qwen_vl(struct tower *t)
-{
+static void qwen_vl(struct tower *t) {
     uint64_t hidden = size(t, "hidden_size"), width = size(t, "intermediate_size");
     uint64_t layers = size(t, "depth"), patch = size(t, "patch_size");
     uint64_t times = size(t, "temporal_patch_size"), merge = size(t, "spatial_merge_size");
@@ -95,8 +90,7 @@ static void qwen_vl(struct tower *t)
 }
 
 /* Kimi K2.5 (MoonViT): learned 2-D positions, patch merger projector. */
-static void kimi(struct tower *t)
-{
+static void kimi(struct tower *t) {
     uint64_t hidden = size(t, "vt_hidden_size"), width = size(t, "vt_intermediate_size");
     uint64_t layers = size(t, "vt_num_hidden_layers"), patch = size(t, "patch_size");
     uint64_t high = size(t, "init_pos_emb_height"), wide = size(t, "init_pos_emb_width");
@@ -113,14 +107,16 @@ static void kimi(struct tower *t)
                 gathered + text + 2 * hidden);
 }
 
-void vp_hf_vision(struct vp_hf *hf)
-{
+void vp_hf_vision(struct vp_hf *hf) {
     static const struct {
         const char *type;
         void (*count)(struct tower *);
-    } towers[] = {{"siglip_vision_model", siglip},   {"llama4_vision_model", llama4},
-                  {"qwen3_vl", qwen_vl},             {"qwen3_vl_moe", qwen_vl},
-                  {"qwen3_5", qwen_vl},              {"qwen3_5_moe", qwen_vl},
+    } towers[] = {{"siglip_vision_model", siglip},
+                  {"llama4_vision_model", llama4},
+                  {"qwen3_vl", qwen_vl},
+                  {"qwen3_vl_moe", qwen_vl},
+                  {"qwen3_5", qwen_vl},
+                  {"qwen3_5_moe", qwen_vl},
                   {"kimi_k25", kimi}};
     struct tower t = {hf, vp_node_get(hf->top, "vision_config"), false};
     const struct vp_node *type = vp_node_get(t.config, "model_type");

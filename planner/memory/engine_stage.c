@@ -8,8 +8,7 @@
  * stays. */
 static struct vp_amount pin(struct vp_ledger *ledger, const struct vp_scenario *scenario,
                             enum vp_measure what, enum vp_component component, uint32_t device,
-                            uint32_t first_row, struct vp_amount estimate)
-{
+                            uint32_t first_row, struct vp_amount estimate) {
     if (!scenario->measured.known[what])
         return estimate;
     ledger->count = first_row;
@@ -20,8 +19,7 @@ static struct vp_amount pin(struct vp_ledger *ledger, const struct vp_scenario *
 }
 
 static struct vp_amount weights(struct vp_ledger *ledger, const struct vp_scenario *scenario,
-                                const struct vp_stage *stage, uint32_t device)
-{
+                                const struct vp_stage *stage, uint32_t device) {
     const struct vp_amount excess = scenario->engine.rules.load_excess;
     uint32_t first = ledger->count;
     struct vp_amount sum = {0, 0, 0};
@@ -38,26 +36,24 @@ static struct vp_amount weights(struct vp_ledger *ledger, const struct vp_scenar
 }
 
 static struct vp_amount activation(struct vp_ledger *ledger, const struct vp_scenario *scenario,
-                                   const struct vp_stage *stage, uint32_t device)
-{
+                                   const struct vp_stage *stage, uint32_t device) {
     struct vp_activation estimate;
     uint32_t first = ledger->count;
 
     vp_activation_make(&estimate, scenario, stage->index + 1 == stage->count);
     vp_activation_add(ledger, &estimate, scenario, device);
-    struct vp_amount bytes = pin(ledger, scenario, VP_M_ACTIVATION, VP_C_ACTIVATIONS, device, first,
-                                 estimate.total);
+    struct vp_amount bytes =
+        pin(ledger, scenario, VP_M_ACTIVATION, VP_C_ACTIVATIONS, device, first, estimate.total);
     ledger->rows[ledger->count - 1].from = VP_STEP_PROFILE;
     return bytes;
 }
 
 static struct vp_amount non_torch(struct vp_ledger *ledger, const struct vp_scenario *scenario,
-                                  uint32_t device)
-{
+                                  uint32_t device) {
     const struct vp_rules *rules = &scenario->engine.rules;
     uint32_t first = ledger->count;
-    struct vp_row *row = vp_ledger_add(ledger, VP_C_RUNTIME, VP_FORMULA_NON_TORCH, device,
-                                       rules->overhead_class);
+    struct vp_row *row =
+        vp_ledger_add(ledger, VP_C_RUNTIME, VP_FORMULA_NON_TORCH, device, rules->overhead_class);
 
     row->bytes = scenario->parallel.tensor > 1 ? rules->non_torch_group : rules->non_torch;
     vp_row_input(row, "tensor_ranks", scenario->parallel.tensor);
@@ -65,8 +61,7 @@ static struct vp_amount non_torch(struct vp_ledger *ledger, const struct vp_scen
 }
 
 static struct vp_amount graphs(struct vp_ledger *ledger, const struct vp_scenario *scenario,
-                               const struct vp_stage *stage, uint32_t device)
-{
+                               const struct vp_stage *stage, uint32_t device) {
     const struct vp_rules *rules = &scenario->engine.rules;
     uint32_t first = ledger->count;
     uint64_t layers = scenario->engine.enforce_eager ? 0 : stage->layers;
@@ -76,8 +71,8 @@ static struct vp_amount graphs(struct vp_ledger *ledger, const struct vp_scenari
 
     if (scenario->engine.enforce_eager)
         bytes = vp_exactly(0);
-    struct vp_row *row = vp_ledger_add(ledger, VP_C_GRAPHS, VP_FORMULA_GRAPHS, device,
-                                       rules->overhead_class);
+    struct vp_row *row =
+        vp_ledger_add(ledger, VP_C_GRAPHS, VP_FORMULA_GRAPHS, device, rules->overhead_class);
     row->bytes = bytes;
     vp_row_input(row, "base", scenario->engine.enforce_eager ? 0 : rules->graph_base.likely);
     vp_row_input(row, "per_layer", rules->graph_per_layer.likely);
@@ -88,8 +83,7 @@ static struct vp_amount graphs(struct vp_ledger *ledger, const struct vp_scenari
 }
 
 /* A pool that was measured or asked for in bytes replaces what the policy would leave. */
-static void fix_pool(struct vp_engine_stage *out, const struct vp_scenario *scenario)
-{
+static void fix_pool(struct vp_engine_stage *out, const struct vp_scenario *scenario) {
     if (scenario->measured.known[VP_M_AVAILABLE_KV])
         out->available = vp_exactly(scenario->measured.value[VP_M_AVAILABLE_KV]);
     else if (scenario->engine.kv_cache_bytes > 0)
@@ -107,8 +101,7 @@ static void fix_pool(struct vp_engine_stage *out, const struct vp_scenario *scen
     }
 }
 
-static void count_units(struct vp_engine_stage *out, const struct vp_scenario *scenario)
-{
+static void count_units(struct vp_engine_stage *out, const struct vp_scenario *scenario) {
     uint64_t unit = out->kv.unit_bytes;
     uint64_t state = out->kv.separate_state ? scenario->engine.rules.state_share_ppb : 0;
     const uint64_t billion = 1000000000;
@@ -130,8 +123,7 @@ static void count_units(struct vp_engine_stage *out, const struct vp_scenario *s
 
 void vp_engine_stage_make(struct vp_engine_stage *out, struct vp_ledger *ledger,
                           const struct vp_scenario *scenario, const struct vp_stage *stage,
-                          uint32_t device)
-{
+                          uint32_t device) {
     memset(out, 0, sizeof *out);
     out->weights = weights(ledger, scenario, stage, device);
     out->activation = activation(ledger, scenario, stage, device);

@@ -6,15 +6,14 @@
  * F-KV-01: KV heads are replicated once there are more ranks than heads.
  * F-KV-02: an MLA latent is not divided. */
 static struct vp_sum token_bytes(const struct vp_attention *a, const struct vp_layout *layout,
-                                 enum vp_dtype dtype)
-{
+                                 enum vp_dtype dtype) {
     enum { DS_MLA_FP8 = 656 /* 512 FP8 + 4 fp32 scales + 64 bf16 rotary */ };
     uint64_t heads = vp_ceil_div(a->kv_heads, vp_min(layout->attention, vp_max(a->kv_heads, 1)));
     struct vp_sum bytes;
 
     if (a->kind == VP_ATTENTION_GQA)
-        return vp_dtype_bytes(
-            dtype, vp_sum_mul(vp_sum_add(vp_sum(a->head_dim), a->v_head_dim), heads));
+        return vp_dtype_bytes(dtype,
+                              vp_sum_mul(vp_sum_add(vp_sum(a->head_dim), a->v_head_dim), heads));
     bytes = vp_dtype_bytes(dtype, vp_sum_add(vp_sum(a->kv_lora_rank), a->qk_rope_head_dim));
     if (a->index_heads > 0) { /* sparse attention: its own FP8 format and an index key */
         if (dtype == VP_DTYPE_FP8 && a->kv_lora_rank == 512 && a->qk_rope_head_dim == 64)
@@ -28,15 +27,14 @@ static struct vp_sum token_bytes(const struct vp_attention *a, const struct vp_l
 /* State of one sequence in one recurrent layer on one rank: the recurrence in its own type, the
  * convolution's last kernel - 1 columns in 16 bit (transformers keeps all kernel columns). */
 static struct vp_sum state_bytes(const struct vp_attention *a, const struct vp_layout *layout,
-                                 const struct vp_scenario *scenario)
-{
+                                 const struct vp_scenario *scenario) {
     enum vp_dtype dtype =
         a->state_dtype != VP_DTYPE_UNSET ? a->state_dtype : scenario->precision.compute;
     bool given = a->linear == VP_LINEAR_GIVEN; /* the convolution's elements as they are */
     bool all = scenario->engine.kind == VP_ENGINE_TRANSFORMERS && !given;
     uint64_t columns = a->conv_kernel == 0 ? 0 : a->conv_kernel - (all ? 0 : 1);
-    struct vp_sum state = vp_dtype_bytes(
-        dtype, vp_sum(vp_ceil_div(a->state_elements, layout->attention)));
+    struct vp_sum state =
+        vp_dtype_bytes(dtype, vp_sum(vp_ceil_div(a->state_elements, layout->attention)));
     struct vp_sum conv =
         vp_sum_mul(vp_sum(vp_ceil_div(a->conv_channels, layout->attention)), columns);
     return vp_sum_plus(state, vp_sum_mul(conv, 2));
@@ -44,8 +42,7 @@ static struct vp_sum state_bytes(const struct vp_attention *a, const struct vp_l
 
 /* DeepSeek V4, one vector of a token or of a condensed entry: 448 FP8 elements, 64 of 16 bit and 8
  * scale bytes, or all of them in the cache's type. */
-static struct vp_sum vector_bytes(const struct vp_attention *a, enum vp_dtype dtype)
-{
+static struct vp_sum vector_bytes(const struct vp_attention *a, enum vp_dtype dtype) {
     enum { DS_V4_FP8 = 584 };
 
     if (dtype == VP_DTYPE_FP8 && a->head_dim == 512 && a->rotary_dim == 64)
@@ -56,8 +53,7 @@ static struct vp_sum vector_bytes(const struct vp_attention *a, enum vp_dtype dt
 /* The part of a condensed entry, with its index key (FP8 and an fp32 scale per 128), that falls on
  * one token. */
 static bool describe_condensed(struct vp_kv_type *type, const struct vp_scenario *scenario,
-                               const struct vp_attention *a)
-{
+                               const struct vp_attention *a) {
     struct vp_sum entry = vector_bytes(a, scenario->precision.kv_cache);
 
     memset(type, 0, sizeof *type);
@@ -71,8 +67,7 @@ static bool describe_condensed(struct vp_kv_type *type, const struct vp_scenario
 }
 
 static bool describe(struct vp_kv_type *type, const struct vp_scenario *scenario,
-                     const struct vp_attention *a, const struct vp_layout *layout)
-{
+                     const struct vp_attention *a, const struct vp_layout *layout) {
     bool groups = scenario->engine.kind != VP_ENGINE_VLLM ||
                   (scenario->engine.rules.window_groups && !scenario->engine.hybrid_off);
     struct vp_sum bytes;
@@ -108,8 +103,7 @@ static bool describe(struct vp_kv_type *type, const struct vp_scenario *scenario
 }
 
 static void add_type(struct vp_kv_plan *plan, const struct vp_kv_type *type, uint64_t here,
-                     uint64_t everywhere)
-{
+                     uint64_t everywhere) {
     uint32_t t = 0;
 
     while (t < plan->types &&
@@ -128,8 +122,7 @@ static void add_type(struct vp_kv_plan *plan, const struct vp_kv_type *type, uin
 }
 
 static void collect(struct vp_kv_plan *plan, const struct vp_scenario *scenario,
-                    const struct vp_stage *stage, const struct vp_layout *layout)
-{
+                    const struct vp_stage *stage, const struct vp_layout *layout) {
     const struct vp_model *model = scenario->model;
 
     for (uint32_t b = 0; b < model->block_count; b++) {
@@ -146,8 +139,7 @@ static void collect(struct vp_kv_plan *plan, const struct vp_scenario *scenario,
 }
 
 /* A hybrid's attention block grows until one page of it holds a state. */
-static void align_block(struct vp_kv_plan *plan, const struct vp_scenario *scenario)
-{
+static void align_block(struct vp_kv_plan *plan, const struct vp_scenario *scenario) {
     const struct vp_rules *rules = &scenario->engine.rules;
     uint64_t state = 0, token = 0, align = rules->state_align;
 
@@ -170,8 +162,7 @@ static void align_block(struct vp_kv_plan *plan, const struct vp_scenario *scena
 
 /* Types whose tokens take fewer bytes get longer blocks, so that all pages are equal where the
  * sizes divide; else the smaller page is padded. */
-static void unify_pages(struct vp_kv_plan *plan)
-{
+static void unify_pages(struct vp_kv_plan *plan) {
     for (uint32_t t = 0; t < plan->types; t++) {
         struct vp_sum page = vp_sum_mul(vp_sum(plan->type[t].token_bytes), plan->block_size);
         plan->overflow |= page.overflow;
@@ -189,8 +180,7 @@ static void unify_pages(struct vp_kv_plan *plan)
 }
 
 /* One group when all layers grow alike; their pages may then differ in size. */
-static bool one_group(struct vp_kv_plan *plan)
-{
+static bool one_group(struct vp_kv_plan *plan) {
     bool alike = true;
 
     for (uint32_t t = 0; t < plan->types; t++)
@@ -215,8 +205,7 @@ static bool one_group(struct vp_kv_plan *plan)
     return true;
 }
 
-static void split_groups(struct vp_kv_plan *plan)
-{
+static void split_groups(struct vp_kv_plan *plan) {
     uint64_t least = UINT64_MAX, most = 0, size;
 
     for (uint32_t t = 0; t < plan->types; t++) {
@@ -241,14 +230,12 @@ static void split_groups(struct vp_kv_plan *plan)
     plan->overflow |= bytes.overflow;
 }
 
-static void sum_types(struct vp_kv_plan *plan)
-{
+static void sum_types(struct vp_kv_plan *plan) {
     struct vp_sum token = vp_sum(0), state = vp_sum(0);
 
     for (uint32_t t = 0; t < plan->types; t++) {
         const struct vp_kv_type *type = &plan->type[t];
-        if (type->kind == VP_KV_FULL || type->kind == VP_KV_LATENT ||
-            type->kind == VP_KV_CONDENSED)
+        if (type->kind == VP_KV_FULL || type->kind == VP_KV_LATENT || type->kind == VP_KV_CONDENSED)
             token = vp_sum_plus(token, vp_sum_mul(vp_sum(type->token_bytes), type->layers));
         state = vp_sum_plus(state, vp_sum_mul(vp_sum(type->state_bytes), type->layers));
     }
@@ -259,8 +246,7 @@ static void sum_types(struct vp_kv_plan *plan)
 
 /* SGLang: a token slot in all full layers, and its share of the window layers' slots. Without full
  * layers the window layers' slots are the pool. */
-static uint64_t token_cell(struct vp_kv_plan *plan, const struct vp_scenario *scenario)
-{
+static uint64_t token_cell(struct vp_kv_plan *plan, const struct vp_scenario *scenario) {
     const uint64_t billion = 1000000000;
     struct vp_sum window = vp_sum(0);
 
@@ -277,8 +263,7 @@ static uint64_t token_cell(struct vp_kv_plan *plan, const struct vp_scenario *sc
            vp_mul_div(window.v, scenario->engine.rules.window_share_ppb, billion);
 }
 
-static bool has_condensed(const struct vp_kv_plan *plan)
-{
+static bool has_condensed(const struct vp_kv_plan *plan) {
     for (uint32_t t = 0; t < plan->types; t++)
         if (plan->type[t].kind == VP_KV_CONDENSED)
             return true;
@@ -288,8 +273,7 @@ static bool has_condensed(const struct vp_kv_plan *plan)
 /* vLLM keeps condensed entries in pages of 256 tokens of every layer, windows in pages of their
  * own sizes. The pool is counted in the former; windows take their share of it. What the pages of
  * the windows and of half-made entries waste is left out. */
-static void mixed_pages(struct vp_kv_plan *plan)
-{
+static void mixed_pages(struct vp_kv_plan *plan) {
     enum { CONDENSED_BLOCK = 256 };
     struct vp_sum unit;
 
@@ -302,8 +286,7 @@ static void mixed_pages(struct vp_kv_plan *plan)
 }
 
 void vp_kv_plan_make(struct vp_kv_plan *out, const struct vp_scenario *scenario,
-                     const struct vp_stage *stage)
-{
+                     const struct vp_stage *stage) {
     const struct vp_engine *engine = &scenario->engine;
     struct vp_layout layout = vp_stage_layout(scenario);
 
@@ -334,8 +317,8 @@ void vp_kv_plan_make(struct vp_kv_plan *out, const struct vp_scenario *scenario,
     }
 }
 
-uint64_t vp_kv_pages(const struct vp_kv_plan *plan, const struct vp_kv_type *type, uint64_t tokens)
-{
+uint64_t vp_kv_pages(const struct vp_kv_plan *plan, const struct vp_kv_type *type,
+                     uint64_t tokens) {
     uint64_t most;
 
     if (plan->cut != VP_KV_PAGED) {
@@ -366,16 +349,16 @@ uint64_t vp_kv_pages(const struct vp_kv_plan *plan, const struct vp_kv_type *typ
     return 0;
 }
 
-uint64_t vp_kv_units(const struct vp_kv_plan *plan, uint64_t tokens)
-{
+uint64_t vp_kv_units(const struct vp_kv_plan *plan, uint64_t tokens) {
     struct vp_sum units = vp_sum(0);
 
     if (plan->cut == VP_KV_TOKENS && plan->unit_bytes > 0)
         return vp_ceil_div(tokens, plan->block_size) * plan->block_size;
     for (uint32_t t = 0; t < plan->types; t++) {
         const struct vp_kv_type *type = &plan->type[t];
-        uint64_t each = plan->cut == VP_KV_PAGED ? type->groups
-                                                 : type->layers * (type->token_bytes + type->state_bytes);
+        uint64_t each = plan->cut == VP_KV_PAGED
+                            ? type->groups
+                            : type->layers * (type->token_bytes + type->state_bytes);
         units = vp_sum_plus(units, vp_sum_mul(vp_sum(vp_kv_pages(plan, type, tokens)), each));
     }
     if (plan->cut == VP_KV_BYTES && plan->unit_bytes > 1)
@@ -384,8 +367,7 @@ uint64_t vp_kv_units(const struct vp_kv_plan *plan, uint64_t tokens)
 }
 
 uint64_t vp_kv_longest(const struct vp_kv_plan *plan, uint64_t units, uint64_t sequences,
-                       uint64_t limit)
-{
+                       uint64_t limit) {
     uint64_t fits = 0, beyond = limit;
 
     if (sequences == 0)
@@ -406,17 +388,15 @@ uint64_t vp_kv_longest(const struct vp_kv_plan *plan, uint64_t units, uint64_t s
 
 /* Rows of an engine without pages: sequences x tokens kept x layers x bytes. */
 static void add_kept(struct vp_ledger *ledger, const struct vp_kv_plan *plan, uint64_t sequences,
-                     uint64_t tokens, uint32_t device)
-{
+                     uint64_t tokens, uint32_t device) {
     for (uint32_t t = 0; t < plan->types; t++) {
         const struct vp_kv_type *type = &plan->type[t];
         bool state = type->kind == VP_KV_STATE;
         uint64_t kept = vp_kv_pages(plan, type, tokens);
         uint64_t each = state ? type->state_bytes : type->token_bytes;
-        struct vp_row *row = vp_ledger_add(
-            ledger, state ? VP_C_RECURRENT_STATE : VP_C_KV_CACHE,
-            state ? VP_FORMULA_KV_STATE_PLAIN : VP_FORMULA_KV_TOKENS, device,
-            vp_kv_kind_name(type->kind));
+        struct vp_row *row = vp_ledger_add(ledger, state ? VP_C_RECURRENT_STATE : VP_C_KV_CACHE,
+                                           state ? VP_FORMULA_KV_STATE_PLAIN : VP_FORMULA_KV_TOKENS,
+                                           device, vp_kv_kind_name(type->kind));
         row->from = VP_STEP_CAPTURE;
         row->layers = (uint32_t)type->layers;
         vp_row_input(row, "sequences", sequences);
@@ -424,14 +404,14 @@ static void add_kept(struct vp_ledger *ledger, const struct vp_kv_plan *plan, ui
             vp_row_input(row, "tokens_kept", kept);
         vp_row_input(row, "layers", type->layers);
         vp_row_input(row, state ? "state_bytes" : "token_bytes", each);
-        vp_row_exact(ledger, row, vp_sum_mul(vp_sum_mul(vp_sum_mul(vp_sum(sequences), kept),
-                                                        type->layers), each));
+        vp_row_exact(
+            ledger, row,
+            vp_sum_mul(vp_sum_mul(vp_sum_mul(vp_sum(sequences), kept), type->layers), each));
     }
 }
 
 static void add_paged(struct vp_ledger *ledger, const struct vp_kv_plan *plan, uint64_t sequences,
-                      uint64_t tokens, uint32_t device)
-{
+                      uint64_t tokens, uint32_t device) {
     bool uniform = plan->groups == 1;
 
     for (uint32_t t = 0; t < plan->types; t++) {
@@ -439,12 +419,11 @@ static void add_paged(struct vp_ledger *ledger, const struct vp_kv_plan *plan, u
         uint64_t pages = vp_kv_pages(plan, type, tokens);
         bool state = type->kind == VP_KV_STATE;
         struct vp_sum bytes = vp_sum_mul(vp_sum(sequences), pages);
-        struct vp_row *row = vp_ledger_add(
-            ledger, state ? VP_C_RECURRENT_STATE : VP_C_KV_CACHE,
-            state                        ? VP_FORMULA_KV_STATE
-            : type->kind == VP_KV_LATENT ? VP_FORMULA_KV_LATENT
-                                         : VP_FORMULA_KV_PAGE,
-            device, vp_kv_kind_name(type->kind));
+        struct vp_row *row = vp_ledger_add(ledger, state ? VP_C_RECURRENT_STATE : VP_C_KV_CACHE,
+                                           state                        ? VP_FORMULA_KV_STATE
+                                           : type->kind == VP_KV_LATENT ? VP_FORMULA_KV_LATENT
+                                                                        : VP_FORMULA_KV_PAGE,
+                                           device, vp_kv_kind_name(type->kind));
         row->from = VP_STEP_CAPTURE;
         row->layers = (uint32_t)type->layers;
         vp_row_input(row, "sequences", sequences);
@@ -467,8 +446,7 @@ static void add_paged(struct vp_ledger *ledger, const struct vp_kv_plan *plan, u
 }
 
 void vp_kv_add(struct vp_ledger *ledger, const struct vp_kv_plan *plan, uint64_t sequences,
-               uint64_t tokens, uint32_t device)
-{
+               uint64_t tokens, uint32_t device) {
     ledger->overflow |= plan->overflow;
     if (plan->cut == VP_KV_PAGED)
         add_paged(ledger, plan, sequences, tokens, device);
@@ -476,8 +454,7 @@ void vp_kv_add(struct vp_ledger *ledger, const struct vp_kv_plan *plan, uint64_t
         add_kept(ledger, plan, sequences, tokens, device);
 }
 
-const char *vp_kv_kind_name(enum vp_kv_kind kind)
-{
+const char *vp_kv_kind_name(enum vp_kv_kind kind) {
     static const char *const names[] = {"full",  "latent", "window",   "chunk",
                                         "state", "cross",  "condensed"};
     return names[kind];

@@ -41,10 +41,10 @@ struct vp_row {
     enum vp_component component;
     enum vp_formula formula;
     enum vp_confidence confidence;
-    uint16_t device;    /* index of the device (stage) */
-    uint8_t from, to;   /* enum vp_step */
-    const char *owner;  /* static text or the model's: "attention", "experts", "full layers" */
-    uint32_t layers;    /* how many layers it stands for, 0: none */
+    uint16_t device;   /* index of the device (stage) */
+    uint8_t from, to;  /* enum vp_step */
+    const char *owner; /* static text or the model's: "attention", "experts", "full layers" */
+    uint32_t layers;   /* how many layers it stands for, 0: none */
     struct vp_amount bytes;
     struct vp_input input[VP_ROW_INPUTS];
     uint8_t inputs;

@@ -7,13 +7,9 @@
  * 204.63 logged. Free memory before loading is the total less others and the runtime's context. */
 #include "planner/memory/engine_stage.h"
 
-static uint64_t less(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
+static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
-void vp_sglang_pool(struct vp_engine_stage *stage, const struct vp_scenario *scenario)
-{
+void vp_sglang_pool(struct vp_engine_stage *stage, const struct vp_scenario *scenario) {
     const uint64_t billion = 1000000000;
     const struct vp_hardware *hardware = &scenario->hardware;
     uint64_t share = scenario->engine.utilization_ppb;
@@ -33,6 +29,6 @@ void vp_sglang_pool(struct vp_engine_stage *stage, const struct vp_scenario *sce
     struct vp_amount rest = vp_amount_add(stage->activation, stage->graphs);
     stage->reserved_bytes = fixed.likely + stage->non_torch.likely + stage->graphs.likely;
     stage->usable_bytes = fixed.likely + stage->non_torch.likely + rest.likely;
-    stage->usable_bytes = vp_min(stage->usable_bytes,
-                                 less(hardware->memory_bytes, hardware->reserved_bytes));
+    stage->usable_bytes =
+        vp_min(stage->usable_bytes, less(hardware->memory_bytes, hardware->reserved_bytes));
 }

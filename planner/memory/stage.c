@@ -31,10 +31,10 @@ struct vp_layout vp_stage_layout(const struct vp_scenario *scenario) {
     enum { VOCAB_PAD = 64 }; /* vLLM vocab_parallel_embedding.py, DEFAULT_VOCAB_PADDING_SIZE */
     uint64_t tensor = scenario->parallel.tensor;
     uint64_t all = tensor * scenario->parallel.data;
-    /* SGLang's attention ranks are a part of the tensor ranks; vLLM's data ranks stand beside them */
+    /* SGLang's attention ranks are a part of the tensor ranks; vLLM's data ranks stand beside them
+     */
     bool within = scenario->engine.kind == VP_ENGINE_SGLANG;
-    uint64_t attention =
-        within ? tensor / vp_max(scenario->parallel.attention_data, 1) : tensor;
+    uint64_t attention = within ? tensor / vp_max(scenario->parallel.attention_data, 1) : tensor;
     struct vp_layout layout = {.tensor = tensor,
                                .attention = vp_max(attention, 1),
                                .vocab = vp_max(attention, 1),

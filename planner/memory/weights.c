@@ -296,8 +296,7 @@ static void add_tensors(struct vp_ledger *ledger, const struct vp_scenario *scen
     const struct vp_checkpoint *table = &scenario->model->checkpoint;
     bool first = stage->index == 0, last = stage->index + 1 == stage->count;
     uint32_t from = first ? 0 : stage->first_layer + 1;
-    uint32_t to = last ? scenario->model->layer_count + 2
-                       : stage->first_layer + 1 + stage->layers;
+    uint32_t to = last ? scenario->model->layer_count + 2 : stage->first_layer + 1 + stage->layers;
 
     for (int shard = 0; shard <= VP_SHARD_EXPERT; shard++) {
         struct vp_sum bytes = vp_sum(0);
@@ -355,8 +354,8 @@ static struct vp_sum whole_bytes(const struct vp_model *model, const struct vp_o
                          : op->role == VP_ROLE_EMBEDDING ? model->embedding_scheme
                                                          : model->head_scheme;
         if (op->matrices > 0)
-            total = vp_sum_plus(total, vp_scheme_bytes(&model->schemes[scheme], op->matrices,
-                                                       op->out, op->in));
+            total = vp_sum_plus(
+                total, vp_scheme_bytes(&model->schemes[scheme], op->matrices, op->out, op->in));
         total = vp_sum_plus(total, vp_sum_mul(vp_sum(op->vector), vector_bytes(op, model->dtype)));
     }
     return total;
@@ -385,8 +384,8 @@ struct vp_sum vp_weights_unsharded(const struct vp_model *model) {
         if (!extra->layer)
             continue;
         vp_ops_block(&ops, model, extra->layer);
-        total = vp_sum_plus(
-            total, vp_sum_mul(whole_bytes(model, &ops, extra->layer), extra->layers));
+        total =
+            vp_sum_plus(total, vp_sum_mul(whole_bytes(model, &ops, extra->layer), extra->layers));
     }
     return total;
 }

@@ -4,14 +4,10 @@
 #include "planner/memory/engine_stage.h"
 #include "planner/plan/plan.h"
 
-static uint64_t less(uint64_t a, uint64_t b)
-{
-    return a > b ? a - b : 0;
-}
+static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 static void fill_device(struct vp_device *device, const struct vp_result *result, uint32_t index,
-                        const struct vp_engine_stage *stage, uint32_t ranks)
-{
+                        const struct vp_engine_stage *stage, uint32_t ranks) {
     const struct vp_hardware *hardware = &result->scenario->hardware;
     const struct vp_ledger *ledger = &result->ledger;
 
@@ -38,14 +34,12 @@ static void fill_device(struct vp_device *device, const struct vp_result *result
         stage->reserved_bytes > 0 ? stage->reserved_bytes : device->need.likely;
 }
 
-static int64_t headroom(const struct vp_device *device)
-{
+static int64_t headroom(const struct vp_device *device) {
     return (int64_t)device->usable_bytes - (int64_t)device->need.likely;
 }
 
 /* vLLM's own figures over all stages: the largest weights, the smallest number of blocks. */
-static void report(struct vp_result *out, const struct vp_engine_stage *stages, uint32_t count)
-{
+static void report(struct vp_result *out, const struct vp_engine_stage *stages, uint32_t count) {
     struct vp_engine_report *r = &out->report;
     const struct vp_scenario *scenario = out->scenario;
     const struct vp_kv_plan *kv = &stages[0].kv;
@@ -60,8 +54,7 @@ static void report(struct vp_result *out, const struct vp_engine_stage *stages, 
         if (s->graphs.likely > r->graph.likely || i == 0)
             r->graph = s->graphs;
         r->num_gpu_blocks.low = i ? vp_min(r->num_gpu_blocks.low, s->units.low) : s->units.low;
-        r->num_gpu_blocks.high =
-            i ? vp_min(r->num_gpu_blocks.high, s->units.high) : s->units.high;
+        r->num_gpu_blocks.high = i ? vp_min(r->num_gpu_blocks.high, s->units.high) : s->units.high;
         if (s->units.likely < stages[tightest].units.likely)
             tightest = i;
     }
@@ -93,8 +86,7 @@ static void report(struct vp_result *out, const struct vp_engine_stage *stages, 
     }
 }
 
-static void report_kv(struct vp_result *out, const struct vp_engine_stage *stages, uint32_t count)
-{
+static void report_kv(struct vp_result *out, const struct vp_engine_stage *stages, uint32_t count) {
     struct vp_kv_report *r = &out->kv;
     const struct vp_scenario *scenario = out->scenario;
     const struct vp_kv_plan *kv = &stages[0].kv;
@@ -133,15 +125,13 @@ static void report_kv(struct vp_result *out, const struct vp_engine_stage *stage
 
 /* Blocks that something needs against the pool's interval: 0 it fits for sure, 1 it may not,
  * 2 it does not. */
-static int short_of(const struct vp_amount *blocks, uint64_t needed)
-{
+static int short_of(const struct vp_amount *blocks, uint64_t needed) {
     return needed <= blocks->low ? 0 : needed <= blocks->high ? 1 : 2;
 }
 
 /* A pool that was given in bytes or blocks is taken whatever is free: as short_of. */
 static int short_for_pool(const struct vp_scenario *scenario, const struct vp_engine_stage *s,
-                          uint64_t free_bytes)
-{
+                          uint64_t free_bytes) {
     const struct vp_engine *engine = &scenario->engine;
     const bool *measured = scenario->measured.known;
     struct vp_sum pool = vp_sum(engine->kv_cache_bytes);
@@ -161,8 +151,7 @@ static int short_for_pool(const struct vp_scenario *scenario, const struct vp_en
     return high.overflow || high.v > free_bytes;
 }
 
-static void settle(struct vp_result *out, enum vp_reason reason, int shortage)
-{
+static void settle(struct vp_result *out, enum vp_reason reason, int shortage) {
     enum vp_verdict verdict = shortage == 0   ? VP_FITS
                               : shortage == 1 ? VP_AT_RISK
                                               : VP_DOES_NOT_FIT;
@@ -173,8 +162,7 @@ static void settle(struct vp_result *out, enum vp_reason reason, int shortage)
 }
 
 /* Would the engine start, and does the workload fit? The first reason of the worst kind is kept. */
-static void judge(struct vp_result *out, const struct vp_engine_stage *stages)
-{
+static void judge(struct vp_result *out, const struct vp_engine_stage *stages) {
     const struct vp_scenario *scenario = out->scenario;
     const struct vp_hardware *hardware = &scenario->hardware;
     const struct vp_engine_stage *s = &stages[out->worst];
@@ -196,8 +184,8 @@ static void judge(struct vp_result *out, const struct vp_engine_stage *stages)
     if (out->device_count > 0 && s->kv.types > 0 && out->report.available_kv.likely == 0)
         settle(out, VP_REASON_WEIGHTS, out->report.available_negative ? 2 : 1);
     else if (s->kv.types == 0 && out->headroom_bytes < 0)
-        settle(out, VP_REASON_WEIGHTS, out->devices[out->worst].need.low >
-                                               out->devices[out->worst].usable_bytes ? 2 : 1);
+        settle(out, VP_REASON_WEIGHTS,
+               out->devices[out->worst].need.low > out->devices[out->worst].usable_bytes ? 2 : 1);
     settle(out, VP_REASON_ADMISSION, short_of(blocks, one));
     settle(out, VP_REASON_CONCURRENCY, wanted.overflow ? 2 : short_of(blocks, wanted.v));
     /* The profile run's activations are free again while graphs are captured. */
@@ -208,12 +196,15 @@ static void judge(struct vp_result *out, const struct vp_engine_stage *stages)
         settle(out, VP_REASON_STATE_SLOTS, 1);
     /* SGLang: forward passes live in what the static share leaves */
     if (scenario->engine.kind == VP_ENGINE_SGLANG &&
-        s->requested_bytes + s->non_torch.likely + s->activation.likely + s->graphs.likely > free_bytes)
+        s->requested_bytes + s->non_torch.likely + s->activation.likely + s->graphs.likely >
+            free_bytes)
         settle(out, VP_REASON_TRANSIENTS, 1);
     const struct vp_device *device = &out->devices[out->worst];
     if (budget->memory_bytes > 0)
-        settle(out, VP_REASON_BUDGET, device->need.low > budget->memory_bytes    ? 2
-                                      : device->need.high > budget->memory_bytes ? 1 : 0);
+        settle(out, VP_REASON_BUDGET,
+               device->need.low > budget->memory_bytes    ? 2
+               : device->need.high > budget->memory_bytes ? 1
+                                                          : 0);
     if (budget->headroom_bytes > 0 && out->headroom_bytes < (int64_t)budget->headroom_bytes)
         settle(out, VP_REASON_BUDGET, 2);
     if (budget->min_context > out->kv.max_context)
@@ -221,8 +212,7 @@ static void judge(struct vp_result *out, const struct vp_engine_stage *stages)
 }
 
 /* The folds over the ledger add without checks, and headroom is a signed number. */
-static bool is_too_large(const struct vp_ledger *ledger)
-{
+static bool is_too_large(const struct vp_ledger *ledger) {
     struct vp_sum all = vp_sum(0);
 
     for (uint32_t i = 0; i < ledger->count; i++)
@@ -231,8 +221,7 @@ static bool is_too_large(const struct vp_ledger *ledger)
 }
 
 bool vp_plan_evaluate(struct vp_arena *arena, struct vp_result *out,
-                      const struct vp_scenario *scenario)
-{
+                      const struct vp_scenario *scenario) {
     uint32_t count = (uint32_t)scenario->parallel.pipeline;
     uint32_t ranks = (uint32_t)(scenario->parallel.tensor * scenario->parallel.data);
     struct vp_engine_stage *stages = VP_NEW_ARRAY(arena, count, struct vp_engine_stage);
@@ -261,8 +250,7 @@ bool vp_plan_evaluate(struct vp_arena *arena, struct vp_result *out,
     return true;
 }
 
-const char *vp_verdict_name(enum vp_verdict verdict)
-{
+const char *vp_verdict_name(enum vp_verdict verdict) {
     static const char *const names[] = {"fits", "at-risk", "does-not-fit"};
     return names[verdict];
 }

@@ -8,10 +8,9 @@
 #include "planner/memory/weights.h"
 #include "planner/plan/suggest.h"
 
-static struct vp_kv_plan kv_of(const struct vp_scenario *scenario, uint32_t device)
-{
-    struct vp_stage stage = vp_stage_split(scenario->model->layer_count,
-                                           (uint32_t)scenario->parallel.pipeline, device);
+static struct vp_kv_plan kv_of(const struct vp_scenario *scenario, uint32_t device) {
+    struct vp_stage stage =
+        vp_stage_split(scenario->model->layer_count, (uint32_t)scenario->parallel.pipeline, device);
     struct vp_kv_plan kv;
 
     vp_kv_plan_make(&kv, scenario, &stage);
@@ -20,8 +19,7 @@ static struct vp_kv_plan kv_of(const struct vp_scenario *scenario, uint32_t devi
 
 /* ---- what more would cost ---- */
 
-static void set_prices(struct vp_result *out)
-{
+static void set_prices(struct vp_result *out) {
     const struct vp_scenario *scenario = out->scenario;
     struct vp_kv_plan kv = kv_of(scenario, out->worst);
     uint64_t context = scenario->serve.context, sequences = scenario->serve.concurrency;
@@ -31,7 +29,8 @@ static void set_prices(struct vp_result *out)
 
     if (kv.types == 0)
         return;
-    out->prices.per_1k_context = (vp_kv_units(&kv, context + 1024) - now) * sequences * kv.unit_bytes;
+    out->prices.per_1k_context =
+        (vp_kv_units(&kv, context + 1024) - now) * sequences * kv.unit_bytes;
     out->prices.per_sequence = now * kv.unit_bytes;
     out->prices.max_concurrency = now > 0 ? blocks / now : 0;
     if (limit == 0)
@@ -43,8 +42,7 @@ static void set_prices(struct vp_result *out)
 
 /* Parameters x bytes + activation bytes x batch x sequence + cache of every layer: what people
  * compute by hand, on one device of the tensor-parallel group. */
-static void set_first_order(struct vp_result *out)
-{
+static void set_first_order(struct vp_result *out) {
     const struct vp_scenario *scenario = out->scenario;
     const struct vp_model *model = scenario->model;
     struct vp_first_order *rule = &out->first_order;
@@ -68,16 +66,15 @@ static void set_first_order(struct vp_result *out)
     rule->weights_bytes = weights.v / ranks;
     rule->kv_bytes = kv.v / ranks;
     rule->activation_bytes = activation.v / ranks;
-    struct vp_sum total = vp_sum_add(vp_sum_add(vp_sum(rule->weights_bytes), rule->kv_bytes),
-                                     rule->activation_bytes);
+    struct vp_sum total =
+        vp_sum_add(vp_sum_add(vp_sum(rule->weights_bytes), rule->kv_bytes), rule->activation_bytes);
     rule->total_bytes = total.v;
     rule->misses_bytes = (int64_t)out->devices[out->worst].need.likely - (int64_t)total.v;
 }
 
 /* ---- what was not said ---- */
 
-static void set_assumptions(struct vp_ctx *ctx, struct vp_result *out)
-{
+static void set_assumptions(struct vp_ctx *ctx, struct vp_result *out) {
     const struct vp_scenario *scenario = out->scenario;
 
     out->assumptions = VP_NEW_ARRAY(ctx->arena, VP_FIELD_COUNT + 2, struct vp_assumption);
@@ -86,33 +83,30 @@ static void set_assumptions(struct vp_ctx *ctx, struct vp_result *out)
         if (source->origin != VP_ORIGIN_DEFAULT && source->origin != VP_ORIGIN_DERIVED &&
             source->origin != VP_ORIGIN_PROFILE)
             continue;
-        out->assumptions[out->assumption_count++] = (struct vp_assumption){
-            vp_field_info((enum vp_field)f)->path,
-            vp_field_value(ctx->arena, scenario, (enum vp_field)f),
-            source->why ? source->why : "", source->origin};
+        out->assumptions[out->assumption_count++] =
+            (struct vp_assumption){vp_field_info((enum vp_field)f)->path,
+                                   vp_field_value(ctx->arena, scenario, (enum vp_field)f),
+                                   source->why ? source->why : "", source->origin};
     }
-    out->assumptions[out->assumption_count++] = (struct vp_assumption){
-        "engine overheads", scenario->engine.rules.overhead_class,
-        vp_arena_printf(ctx->arena, "class interval, not calibrated (%s)",
-                        scenario->engine.rules.overhead_source),
-        VP_ORIGIN_PROFILE};
+    out->assumptions[out->assumption_count++] =
+        (struct vp_assumption){"engine overheads", scenario->engine.rules.overhead_class,
+                               vp_arena_printf(ctx->arena, "class interval, not calibrated (%s)",
+                                               scenario->engine.rules.overhead_source),
+                               VP_ORIGIN_PROFILE};
 }
 
 /* ---- why ---- */
 
-static const char *gib(struct vp_ctx *ctx, uint64_t bytes)
-{
+static const char *gib(struct vp_ctx *ctx, uint64_t bytes) {
     return vp_format_gib(ctx->arena, bytes, 2);
 }
 
-static const char *milli(struct vp_ctx *ctx, uint64_t value)
-{
+static const char *milli(struct vp_ctx *ctx, uint64_t value) {
     return vp_arena_printf(ctx->arena, "%llu.%02llu", (unsigned long long)(value / 1000),
                            (unsigned long long)(value % 1000 / 10));
 }
 
-static const char *admission_text(struct vp_ctx *ctx, const struct vp_result *out)
-{
+static const char *admission_text(struct vp_ctx *ctx, const struct vp_result *out) {
     const struct vp_scenario *scenario = out->scenario;
     struct vp_kv_plan kv = kv_of(scenario, out->worst);
     uint64_t bytes = vp_kv_units(&kv, scenario->engine.max_model_len) * kv.unit_bytes;
@@ -126,20 +120,18 @@ static const char *admission_text(struct vp_ctx *ctx, const struct vp_result *ou
         vp_format_count(ctx->arena, out->kv.max_context));
 }
 
-static const char *free_text(struct vp_ctx *ctx, const struct vp_result *out)
-{
+static const char *free_text(struct vp_ctx *ctx, const struct vp_result *out) {
     const struct vp_hardware *hardware = &out->scenario->hardware;
     const struct vp_engine *engine = &out->scenario->engine;
     uint64_t taken = vp_min(hardware->reserved_bytes, hardware->memory_bytes);
 
     if (engine->blocks_override > 0 || engine->kv_cache_bytes > 0)
-        return vp_arena_printf(ctx->arena,
-                               "%s takes more than there is: beside weights (%s GiB) and overheads "
-                               "it has to fit in the %s GiB that are free",
-                               engine->blocks_override > 0 ? "num_gpu_blocks_override"
-                                                           : "kv_cache_memory_bytes",
-                               gib(ctx, out->report.weights.likely),
-                               gib(ctx, hardware->memory_bytes - taken));
+        return vp_arena_printf(
+            ctx->arena,
+            "%s takes more than there is: beside weights (%s GiB) and overheads "
+            "it has to fit in the %s GiB that are free",
+            engine->blocks_override > 0 ? "num_gpu_blocks_override" : "kv_cache_memory_bytes",
+            gib(ctx, out->report.weights.likely), gib(ctx, hardware->memory_bytes - taken));
     return vp_arena_printf(ctx->arena,
                            "vLLM refuses to start: %s GiB are free, gpu_memory_utilization asks "
                            "for %s GiB; others hold %s GiB",
@@ -147,8 +139,7 @@ static const char *free_text(struct vp_ctx *ctx, const struct vp_result *out)
                            gib(ctx, out->report.requested_bytes), gib(ctx, taken));
 }
 
-static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out)
-{
+static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out) {
     const struct vp_scenario *scenario = out->scenario;
     const struct vp_device *device = &out->devices[out->worst];
 
@@ -158,10 +149,9 @@ static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out)
     case VP_REASON_NO_FREE_MEMORY:
         return free_text(ctx, out);
     case VP_REASON_WEIGHTS:
-        return vp_arena_printf(ctx->arena,
-                               "weights (%s GiB) and overheads leave nothing of %s GiB for the cache",
-                               gib(ctx, out->report.weights.likely),
-                               gib(ctx, out->report.requested_bytes));
+        return vp_arena_printf(
+            ctx->arena, "weights (%s GiB) and overheads leave nothing of %s GiB for the cache",
+            gib(ctx, out->report.weights.likely), gib(ctx, out->report.requested_bytes));
     case VP_REASON_ADMISSION:
         return admission_text(ctx, out);
     case VP_REASON_CONCURRENCY:
@@ -175,17 +165,18 @@ static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out)
         return vp_arena_printf(ctx->arena,
                                "graphs (%s GiB) come on top of the %s GiB that vLLM asks for and "
                                "may exceed the card's %s GiB",
-                               gib(ctx, out->report.graph.likely), gib(ctx, out->report.requested_bytes),
+                               gib(ctx, out->report.graph.likely),
+                               gib(ctx, out->report.requested_bytes),
                                gib(ctx, device->capacity_bytes));
     case VP_REASON_TRANSIENTS:
-        return vp_arena_printf(ctx->arena,
-                               "the static share leaves %s GiB for forward passes (%s GiB) and graphs "
-                               "(%s GiB); a smaller prefill chunk or mem_fraction_static helps",
-                               gib(ctx, device->capacity_bytes > out->report.requested_bytes
-                                            ? device->capacity_bytes - out->report.requested_bytes
-                                            : 0),
-                               gib(ctx, out->report.activation_peak.likely),
-                               gib(ctx, out->report.graph.likely));
+        return vp_arena_printf(
+            ctx->arena,
+            "the static share leaves %s GiB for forward passes (%s GiB) and graphs "
+            "(%s GiB); a smaller prefill chunk or mem_fraction_static helps",
+            gib(ctx, device->capacity_bytes > out->report.requested_bytes
+                         ? device->capacity_bytes - out->report.requested_bytes
+                         : 0),
+            gib(ctx, out->report.activation_peak.likely), gib(ctx, out->report.graph.likely));
     case VP_REASON_STATE_SLOTS:
         return vp_arena_printf(ctx->arena,
                                "max_num_seqs %s exceeds the pool's %s state pages; vLLM refuses "
@@ -193,7 +184,8 @@ static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out)
                                vp_format_count(ctx->arena, scenario->engine.max_num_seqs),
                                vp_format_count(ctx->arena, out->report.num_gpu_blocks.likely));
     case VP_REASON_BUDGET:
-        return vp_arena_printf(ctx->arena, "the scenario's own budget is exceeded: needs %s GiB, "
+        return vp_arena_printf(ctx->arena,
+                               "the scenario's own budget is exceeded: needs %s GiB, "
                                "headroom %s%s GiB, longest context %s",
                                gib(ctx, device->need.likely), out->headroom_bytes < 0 ? "-" : "",
                                gib(ctx, (uint64_t)(out->headroom_bytes < 0 ? -out->headroom_bytes
@@ -205,8 +197,7 @@ static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out)
 
 /* A checkpoint's tensors against the shapes of its config: beyond 0.1 % something is not what it
  * seems (another quantisation, tied weights stored twice, a part that is not known). */
-static void check_checkpoint(struct vp_ctx *ctx, const struct vp_scenario *scenario)
-{
+static void check_checkpoint(struct vp_ctx *ctx, const struct vp_scenario *scenario) {
     const struct vp_checkpoint *table = &scenario->model->checkpoint;
     struct vp_sum computed = vp_weights_unsharded(scenario->model);
     struct vp_pos pos = {.file = table->source};
@@ -223,8 +214,7 @@ static void check_checkpoint(struct vp_ctx *ctx, const struct vp_scenario *scena
     vp_diag_hint(ctx->diags, "the tensors are believed; check that both belong to one model");
 }
 
-static void set_names(struct vp_result *out)
-{
+static void set_names(struct vp_result *out) {
     for (uint32_t i = 0; i < out->device_count; i++) {
         struct vp_device *device = &out->devices[i];
         snprintf(device->id, sizeof device->id, "gpu%u", device->first_rank);
@@ -232,8 +222,7 @@ static void set_names(struct vp_result *out)
 }
 
 enum vp_status vp_plan_run(struct vp_ctx *ctx, struct vp_result *out,
-                           const struct vp_scenario *scenario)
-{
+                           const struct vp_scenario *scenario) {
     struct vp_params params = vp_ops_params(scenario->model);
 
     if (!vp_plan_evaluate(ctx->arena, out, scenario) || params.overflow) {

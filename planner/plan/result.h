@@ -22,26 +22,26 @@ enum vp_reason {
 };
 
 struct vp_device {
-    char id[16];               /* "gpu0": first rank of the stage */
+    char id[16];                /* "gpu0": first rank of the stage */
     uint32_t first_rank, ranks; /* ranks that carry equal loads */
     uint32_t stage;
     struct vp_amount component[VP_COMPONENT_COUNT]; /* at its own peak over time */
     enum vp_confidence confidence[VP_COMPONENT_COUNT];
     bool present[VP_COMPONENT_COUNT];
     enum vp_step peak_step;
-    struct vp_amount need;     /* at the peak */
-    uint64_t capacity_bytes;   /* total of the device */
-    uint64_t usable_bytes;     /* what the engine's policy leaves for the need */
-    uint64_t reserved_bytes;   /* what the engine will have taken when it runs */
+    struct vp_amount need;   /* at the peak */
+    uint64_t capacity_bytes; /* total of the device */
+    uint64_t usable_bytes;   /* what the engine's policy leaves for the need */
+    uint64_t reserved_bytes; /* what the engine will have taken when it runs */
 };
 
 /* One layer type of the KV cache. */
 struct vp_kv_group {
-    const char *kind;          /* "full", "window", "chunk", "latent", "state" */
+    const char *kind; /* "full", "window", "chunk", "latent", "state" */
     uint64_t layers, groups, padding_layers;
     uint64_t window;
-    uint64_t bytes_per_token;  /* one layer, per rank; state: 0 */
-    uint64_t state_bytes;      /* one layer and sequence, per rank */
+    uint64_t bytes_per_token;    /* one layer, per rank; state: 0 */
+    uint64_t state_bytes;        /* one layer and sequence, per rank */
     uint64_t pages_per_sequence; /* at the context, one group */
 };
 
@@ -52,9 +52,9 @@ struct vp_kv_report {
     uint64_t bytes_per_token;          /* growing part, per rank */
     uint64_t state_bytes_per_sequence; /* per rank */
     uint64_t block_size, blocks, tokens;
-    uint64_t page_bytes;               /* one block over all layers of a group set */
-    uint64_t max_concurrency_milli;    /* at serve.context, in 1/1000 */
-    uint64_t max_context;              /* one sequence */
+    uint64_t page_bytes;            /* one block over all layers of a group set */
+    uint64_t max_concurrency_milli; /* at serve.context, in 1/1000 */
+    uint64_t max_context;           /* one sequence */
     struct vp_kv_group group[VP_KV_GROUPS];
     uint32_t group_count;
 };
@@ -63,22 +63,22 @@ struct vp_kv_report {
  * otherwise. num_gpu_blocks: blocks (vLLM), token slots (SGLang), bytes (transformers). */
 struct vp_engine_report {
     struct vp_amount weights, activation_peak, non_torch, graph, available_kv;
-    bool available_negative;           /* nothing is left for the cache: available_kv is 0 */
+    bool available_negative; /* nothing is left for the cache: available_kv is 0 */
     struct vp_amount num_gpu_blocks, kv_cache_tokens; /* counts */
     uint64_t block_size;
-    struct vp_amount max_concurrency_milli;           /* at max_model_len */
-    struct vp_amount estimated_max_model_len;         /* tokens */
-    uint64_t requested_bytes;          /* total x utilisation */
+    struct vp_amount max_concurrency_milli;   /* at max_model_len */
+    struct vp_amount estimated_max_model_len; /* tokens */
+    uint64_t requested_bytes;                 /* total x utilisation */
     bool graphs_in_budget;
 };
 
 /* What the need would become. */
 struct vp_prices {
-    uint64_t per_1k_context;      /* +1024 tokens for every sequence; bytes on the worst device */
-    uint64_t per_sequence;        /* one more sequence of serve.context */
-    uint64_t max_context;         /* at serve.concurrency; 0: none */
-    uint64_t max_concurrency;     /* at serve.context; 0: none */
-    bool context_capped;          /* max_context is the model's own limit */
+    uint64_t per_1k_context;  /* +1024 tokens for every sequence; bytes on the worst device */
+    uint64_t per_sequence;    /* one more sequence of serve.context */
+    uint64_t max_context;     /* at serve.concurrency; 0: none */
+    uint64_t max_concurrency; /* at serve.context; 0: none */
+    bool context_capped;      /* max_context is the model's own limit */
 };
 
 /* parameters x bytes + activation bytes x batch x sequence + KV: the rule of thumb. */

@@ -9,8 +9,7 @@
 enum { MOST = 8 };
 
 /* A copy of the scenario whose model can be changed without touching the original. */
-static struct vp_scenario copy_of(struct vp_ctx *ctx, const struct vp_scenario *scenario)
-{
+static struct vp_scenario copy_of(struct vp_ctx *ctx, const struct vp_scenario *scenario) {
     struct vp_scenario copy = *scenario;
     struct vp_model *model = VP_NEW(ctx->arena, struct vp_model);
 
@@ -23,8 +22,7 @@ static struct vp_scenario copy_of(struct vp_ctx *ctx, const struct vp_scenario *
 
 /* Evaluates a candidate and keeps it when it fits. */
 static struct vp_suggestion *consider(struct vp_ctx *ctx, struct vp_result *result,
-                                      const struct vp_scenario *candidate, const char *change)
-{
+                                      const struct vp_scenario *candidate, const char *change) {
     struct vp_result *plan = VP_NEW(ctx->arena, struct vp_result);
 
     if (result->suggestion_count == MOST || !vp_plan_evaluate(ctx->arena, plan, candidate) ||
@@ -38,13 +36,12 @@ static struct vp_suggestion *consider(struct vp_ctx *ctx, struct vp_result *resu
     return s;
 }
 
-static const char *count(struct vp_ctx *ctx, uint64_t n)
-{
+static const char *count(struct vp_ctx *ctx, uint64_t n) {
     return vp_arena_printf(ctx->arena, "%llu", (unsigned long long)n);
 }
 
-static void set_patch(struct vp_suggestion *s, const char *field, const char *from, const char *to)
-{
+static void set_patch(struct vp_suggestion *s, const char *field, const char *from,
+                      const char *to) {
     if (!s)
         return;
     s->patch_field = field;
@@ -53,8 +50,7 @@ static void set_patch(struct vp_suggestion *s, const char *field, const char *fr
 }
 
 static void try_weights(struct vp_ctx *ctx, struct vp_result *result, const char *format,
-                        const char *quality)
-{
+                        const char *quality) {
     const struct vp_scenario *scenario = result->scenario;
     struct vp_scenario candidate = copy_of(ctx, scenario);
     bool fp8_units = scenario->hardware.gpu.fp8;
@@ -73,8 +69,7 @@ static void try_weights(struct vp_ctx *ctx, struct vp_result *result, const char
         s->speed = "no FP8 units: BF16 rate at best";
 }
 
-static void try_kv(struct vp_ctx *ctx, struct vp_result *result)
-{
+static void try_kv(struct vp_ctx *ctx, struct vp_result *result) {
     const struct vp_scenario *scenario = result->scenario;
     struct vp_scenario candidate = *scenario;
     const char *from = vp_dtype_name(scenario->precision.kv_cache);
@@ -91,8 +86,7 @@ static void try_kv(struct vp_ctx *ctx, struct vp_result *result)
 /* Whether the engine can share a block over so many tensor-parallel ranks: import/finish_layout.c
  * refuses what this does. */
 static bool divides(const struct vp_scenario *scenario, const struct vp_block *block,
-                    uint64_t tensor)
-{
+                    uint64_t tensor) {
     const struct vp_attention *a = &block->attention;
     const struct vp_moe *moe = &block->moe;
     uint64_t experts = scenario->engine.expert_parallel ? 1 : tensor * scenario->parallel.data;
@@ -107,8 +101,7 @@ static bool divides(const struct vp_scenario *scenario, const struct vp_block *b
     return kv && linear && width && a->heads % tensor == 0;
 }
 
-static void try_ranks(struct vp_ctx *ctx, struct vp_result *result)
-{
+static void try_ranks(struct vp_ctx *ctx, struct vp_result *result) {
     const struct vp_scenario *scenario = result->scenario;
     struct vp_scenario candidate = *scenario;
     uint64_t tensor = 2 * scenario->parallel.tensor;
@@ -120,16 +113,15 @@ static void try_ranks(struct vp_ctx *ctx, struct vp_result *result)
     if (candidate.hardware.count < tensor * scenario->parallel.pipeline * scenario->parallel.data)
         candidate.hardware.count = tensor * scenario->parallel.pipeline * scenario->parallel.data;
     bool more = candidate.hardware.count > scenario->hardware.count;
-    struct vp_suggestion *s = consider(
-        ctx, result, &candidate,
-        vp_arena_printf(ctx->arena, "tensor parallel %llu", (unsigned long long)tensor));
+    struct vp_suggestion *s =
+        consider(ctx, result, &candidate,
+                 vp_arena_printf(ctx->arena, "tensor parallel %llu", (unsigned long long)tensor));
     set_patch(s, "parallel.tensor", count(ctx, scenario->parallel.tensor), count(ctx, tensor));
     if (s)
         s->money = more ? "twice the GPUs" : "none";
 }
 
-static void try_lengths(struct vp_ctx *ctx, struct vp_result *result)
-{
+static void try_lengths(struct vp_ctx *ctx, struct vp_result *result) {
     const struct vp_scenario *scenario = result->scenario;
     struct vp_scenario candidate = *scenario;
     uint64_t context = vp_min(result->prices.max_context, scenario->serve.context);
@@ -147,7 +139,8 @@ static void try_lengths(struct vp_ctx *ctx, struct vp_result *result)
         if (s)
             break;
     }
-    for (int tries = 0; tries < 6 && sequences >= 1; tries++, sequences -= vp_ceil_div(sequences, 8)) {
+    for (int tries = 0; tries < 6 && sequences >= 1;
+         tries++, sequences -= vp_ceil_div(sequences, 8)) {
         candidate = *scenario;
         candidate.serve.concurrency = sequences;
         if (sequences >= scenario->serve.concurrency)
@@ -162,8 +155,7 @@ static void try_lengths(struct vp_ctx *ctx, struct vp_result *result)
     }
 }
 
-static void try_seqs(struct vp_ctx *ctx, struct vp_result *result)
-{
+static void try_seqs(struct vp_ctx *ctx, struct vp_result *result) {
     const struct vp_scenario *scenario = result->scenario;
     struct vp_scenario candidate = *scenario;
     uint64_t seqs = vp_max(scenario->serve.concurrency, 16);
@@ -178,8 +170,7 @@ static void try_seqs(struct vp_ctx *ctx, struct vp_result *result)
         s->speed = "none up to that many sequences";
 }
 
-void vp_suggest(struct vp_ctx *ctx, struct vp_result *result)
-{
+void vp_suggest(struct vp_ctx *ctx, struct vp_result *result) {
     const struct vp_precision *precision = &result->scenario->precision;
     bool plain = strcmp(precision->weights, "checkpoint") == 0 ||
                  strcmp(precision->weights, "bf16") == 0 ||
