@@ -52,16 +52,19 @@ static enum vp_exit exit_of(const struct vp_answer *answer) {
 /* Diagnostics of an input belong to each of its scenarios; those of a plan to that scenario only.
  */
 static void plan_scenario(const struct vp_ctx *outer, struct vp_answers *answers, const char *input,
-                          const struct vp_scenario *scenario, bool first) {
+                          const struct vp_scenario_read_result *read,
+                          const struct vp_diags *of_input) {
     struct vp_ctx ctx = *outer;
+    struct vp_answer answer = {.input = input, .scenario = read->name, .status = read->status};
     ctx.diags = VP_NEW(ctx.arena, struct vp_diags);
-    *ctx.diags = *outer->diags;
-    struct vp_answer answer = {.result = VP_NEW(ctx.arena, struct vp_result),
-                               .diags = ctx.diags,
-                               .input = input,
-                               .scenario = scenario->name,
-                               .own = first ? 0 : outer->diags->count};
-    answer.status = vp_plan_run(&ctx, answer.result, scenario);
+    ctx.diags->arena = ctx.arena;
+    vp_diags_merge(ctx.diags, of_input);
+    vp_diags_merge(ctx.diags, read->diags);
+    answer.diags = ctx.diags;
+    if (read->scenario) {
+        answer.result = VP_NEW(ctx.arena, struct vp_result);
+        answer.status = vp_plan_run(&ctx, answer.result, read->scenario);
+    }
     if (answer.status != VP_OK)
         answer.result = NULL;
     else
@@ -76,11 +79,13 @@ void vp_answers_add(const struct vp_ctx *outer, struct vp_answers *answers, cons
     ctx.diags = VP_NEW(ctx.arena, struct vp_diags);
     ctx.diags->arena = ctx.arena;
     enum vp_status status = vp_input_read(&ctx, &scenarios, input, settings, setting_count);
-    if (status != VP_OK)
+    if (scenarios.each_count == 0 || scenarios.shared->errors > 0) {
         add_answer(&ctx, answers,
                    (struct vp_answer){.diags = ctx.diags, .input = input, .status = status});
-    for (size_t i = 0; status == VP_OK && i < scenarios.count; i++)
-        plan_scenario(&ctx, answers, input, scenarios.items[i], i == 0);
+        return;
+    }
+    for (size_t i = 0; i < scenarios.each_count; i++)
+        plan_scenario(&ctx, answers, input, &scenarios.each[i], scenarios.shared);
 }
 
 void vp_answers_json(struct vp_buf *out, const struct vp_answers *answers) {

@@ -26,7 +26,6 @@ struct vp_answer {
     const struct vp_diags *diags;
     const char *input;
     const char *scenario; /* its name, NULL when it is not known */
-    uint32_t own;         /* diagnostics before this one were shown with an earlier scenario */
     enum vp_status status;
 };
 

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "cli/args.h"
+#include "cli/list_fits.h"
 #include "cli/listing.h"
 #include "cli/output.h"
 #include "planner/base/units.h"
@@ -233,12 +234,31 @@ static const struct topic *find_topic(struct vp_ctx *ctx, const char *name) {
     return NULL;
 }
 
+/* set: what the models were planned for; NULL: they were not. */
+static void add_set_up(struct vp_json *json, const struct vp_scenario *set) {
+    vp_json_key(json, "fits_on");
+    vp_json_map(json);
+    vp_json_key(json, "gpu");
+    vp_json_text(json, set->hardware.gpu.id);
+    vp_json_key(json, "count");
+    vp_json_u64(json, set->hardware.count);
+    vp_json_key(json, "engine");
+    vp_json_text(json, set->engine.name);
+    vp_json_key(json, "version");
+    vp_json_text(json, set->engine.version_text);
+    vp_json_key(json, "concurrency");
+    vp_json_u64(json, set->serve.concurrency);
+    vp_json_end(json, '}');
+}
+
 static void render_json(struct vp_ctx *ctx, struct vp_buf *out, const struct topic *topic,
-                        const struct vp_listing *listing) {
+                        const struct vp_listing *listing, const struct vp_scenario *set) {
     struct vp_json json = vp_json_begin(out);
     vp_json_map(&json);
     vp_json_key(&json, "schema");
     vp_json_text(&json, "vramplan.list/1");
+    if (set)
+        add_set_up(&json, set);
     vp_json_key(&json, topic->name);
     vp_listing_json(&json, listing);
     vp_json_key(&json, "diagnostics");
@@ -249,24 +269,33 @@ static void render_json(struct vp_ctx *ctx, struct vp_buf *out, const struct top
 
 int vp_cmd_list(struct vp_ctx *ctx, const struct vp_args *args) {
     struct vp_buf out = {.arena = ctx->arena};
-    struct vp_listing listing;
+    struct vp_listing listing = {0};
+    struct vp_buf note = {.arena = ctx->arena};
+    const struct vp_scenario *set = NULL;
+    bool fits;
     const struct topic *topic = find_topic(ctx, args->operands[0]);
-    if (!topic)
+    if (!topic || vp_list_fits_asked(ctx, &fits, args, topic->name) != VP_OK)
         return vp_output_failure(ctx, args, VP_ERR_INPUT);
-    enum vp_status status = topic->list(ctx, &listing);
+    if (!fits)
+        vp_buf_add(&note, topic->note);
+    enum vp_status status =
+        fits ? vp_list_fits(ctx, &listing, &set, &note, args) : topic->list(ctx, &listing);
+    if (fits && listing.row_count == 0)
+        return vp_output_failure(ctx, args, status);
     switch (args->format) {
     case VP_FORMAT_JSON:
-        render_json(ctx, &out, topic, &listing);
+        render_json(ctx, &out, topic, &listing, set);
         break;
     case VP_FORMAT_CSV:
         vp_listing_csv(&out, &listing);
         break;
     case VP_FORMAT_MARKDOWN:
         vp_listing_markdown(&out, &listing);
+        vp_buf_add(&out, fits ? vp_buf_text(&note) : "");
         break;
     case VP_FORMAT_TEXT:
         vp_listing_text(&out, &listing, args->verbose);
-        vp_buf_add(&out, topic->note);
+        vp_buf_add(&out, vp_buf_text(&note));
         break;
     }
     /* What can be used is listed all the same when a profile is broken. */

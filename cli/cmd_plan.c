@@ -72,8 +72,11 @@ static void show_diagnostics(struct vp_ctx *ctx, const struct vp_answers *answer
     enum vp_severity least = args->verbose                   ? VP_INFO
                              : args->format == VP_FORMAT_CSV ? VP_WARNING
                                                              : VP_ERROR;
+    struct vp_diags *all = VP_NEW(ctx->arena, struct vp_diags); /* each told once */
+    all->arena = ctx->arena;
     for (size_t i = 0; i < answers->count; i++)
-        vp_output_diagnostics(ctx, answers->items[i].diags, answers->items[i].own, least, args);
+        vp_diags_merge(all, answers->items[i].diags);
+    vp_output_diagnostics(ctx, all, least, args);
 }
 
 static int run(struct vp_ctx *ctx, const struct vp_args *args, bool explain) {

@@ -37,9 +37,10 @@ static void add_value_case(struct vp_buf *out, enum vp_option option) {
         vp_buf_add(out, "        words='");
         add_choices(out, info->value);
         vp_buf_add(out, "'\n");
-    } else if (option == VP_OPTION_GPU || option == VP_OPTION_ENGINE) {
+    } else if (option == VP_OPTION_GPU || option == VP_OPTION_FITS_ON ||
+               option == VP_OPTION_ENGINE) {
         vp_buf_printf(out, "        words=$(_vramplan_list %s)\n",
-                      option == VP_OPTION_GPU ? "gpus" : "engines");
+                      option == VP_OPTION_ENGINE ? "engines" : "gpus");
     } else if (vp_text_eq(info->value, "FILE")) {
         vp_buf_add(out, "        files=yes\n");
     }

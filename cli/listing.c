@@ -167,6 +167,8 @@ static void add_json_number(struct vp_json *json, const char *text) {
     double real;
     if (text && vp_parse_u64(&whole, text))
         vp_json_u64(json, whole);
+    else if (text && *text == '-' && vp_parse_u64(&whole, text + 1) && whole <= INT64_MAX)
+        vp_json_i64(json, -(int64_t)whole);
     else if (text && vp_parse_real(&real, text))
         vp_json_real(json, real);
     else

@@ -126,7 +126,7 @@ static int run(struct vp_ctx *ctx, int argc, char **argv) {
         code = VP_EXIT_INPUT;
     else
         code = run_command(ctx, &args, &line);
-    vp_output_diagnostics(ctx, ctx->diags, 0, args.verbose ? VP_INFO : VP_WARNING, &args);
+    vp_output_diagnostics(ctx, ctx->diags, args.verbose ? VP_INFO : VP_WARNING, &args);
     return code;
 }
 

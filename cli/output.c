@@ -160,13 +160,13 @@ int vp_output_width(const struct vp_args *args) {
     return size.ws_col;
 }
 
-void vp_output_diagnostics(struct vp_ctx *ctx, const struct vp_diags *diags, uint32_t from,
-                           enum vp_severity least, const struct vp_args *args) {
+void vp_output_diagnostics(struct vp_ctx *ctx, const struct vp_diags *diags, enum vp_severity least,
+                           const struct vp_args *args) {
     struct vp_diags *shown = VP_NEW(ctx->arena, struct vp_diags);
     struct vp_buf text = {.arena = ctx->arena};
     *shown = *diags;
     shown->count = 0;
-    for (uint32_t i = from; i < diags->count; i++)
+    for (uint32_t i = 0; i < diags->count; i++)
         if (vp_diag_severity(diags->items[i].id) >= least)
             shown->items[shown->count++] = diags->items[i];
     if (shown->count == 0)
@@ -184,7 +184,7 @@ int vp_output_failure(struct vp_ctx *ctx, const struct vp_args *args, enum vp_st
     struct vp_json json = vp_json_begin(&out);
     const char *what = plans ? "result" : vp_commands[args->command].name;
     vp_answers_json_error(&json, vp_arena_printf(ctx->arena, "vramplan.%s/1", what), NULL, NULL,
-                         ctx->diags);
+                          ctx->diags);
     vp_buf_add(&out, "\n");
     enum vp_status written = vp_output_write(ctx, &out, args->output);
     return (int)vp_exit_of_both(code, vp_exit_of_status(written));

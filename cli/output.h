@@ -23,10 +23,10 @@ bool vp_output_colour(const struct vp_args *args);
 bool vp_output_utf8(const struct vp_args *args);
 int vp_output_width(const struct vp_args *args);
 
-/* Diagnostics from number `from` on that are at least that severe, to standard error. Trouble there
+/* Diagnostics that are at least that severe, to standard error. Trouble there
  * cannot be told anywhere. */
-void vp_output_diagnostics(struct vp_ctx *ctx, const struct vp_diags *diags, uint32_t from,
-                           enum vp_severity least, const struct vp_args *args);
+void vp_output_diagnostics(struct vp_ctx *ctx, const struct vp_diags *diags, enum vp_severity least,
+                           const struct vp_args *args);
 
 /* A command ends without a result: that object as the whole output where JSON was asked for.
  * Returns the exit code. */

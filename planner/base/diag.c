@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 static const struct {
     const char *code;
@@ -58,6 +59,36 @@ void vp_diag_add(struct vp_diags *diags, enum vp_diag_id id, const struct vp_pos
     va_end(args);
     diags->items[diags->count++] =
         (struct vp_diag){.id = id, .pos = pos ? *pos : (struct vp_pos){0}, .message = message};
+}
+
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool is_same(const struct vp_diag *a, const struct vp_diag *b) {
+    return a->id == b->id && a->pos.line == b->pos.line && a->pos.column == b->pos.column &&
+           same_text(a->pos.file, b->pos.file) && same_text(a->message, b->message);
+}
+
+void vp_diags_merge(struct vp_diags *into, const struct vp_diags *from) {
+    uint32_t known = 0; /* errors of `from` that its items account for */
+    for (uint32_t i = 0; i < from->count; i++) {
+        const struct vp_diag *diag = &from->items[i];
+        bool error = vp_diag_severity(diag->id) == VP_ERROR;
+        uint32_t k = 0;
+        known += error;
+        while (k < into->count && !is_same(&into->items[k], diag))
+            k++;
+        if (k < into->count)
+            continue;
+        into->errors += error;
+        if (into->count == VP_DIAG_MAX)
+            into->dropped++;
+        else
+            into->items[into->count++] = *diag;
+    }
+    into->errors += from->errors > known ? from->errors - known : 0;
+    into->dropped += from->dropped;
 }
 
 void vp_diag_hint(struct vp_diags *diags, const char *format, ...) {

@@ -48,6 +48,8 @@ const char *vp_severity_name(enum vp_severity severity); /* "error", "warning", 
 /* pos may be NULL. The message is copied. */
 void vp_diag_add(struct vp_diags *diags, enum vp_diag_id id, const struct vp_pos *pos,
                  const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Adds those of `from` that `into` does not hold yet, in order. */
+void vp_diags_merge(struct vp_diags *into, const struct vp_diags *from);
 /* Adds a hint to the diagnostic added last. */
 void vp_diag_hint(struct vp_diags *diags, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

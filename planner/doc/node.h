@@ -34,7 +34,7 @@ struct vp_node {
 /* Caps of the readers; a cap hit is VP_D_CAP and names the cap. */
 enum {
     VP_DOC_MAX_DEPTH = 64,
-    VP_DOC_MAX_NODES = 4000000,
+    VP_DOC_MAX_NODES = 1500000,
     VP_DOC_MAX_ALIAS_NODES = 100000 /* nodes that YAML aliases may stand for in all */
 };
 

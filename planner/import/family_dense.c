@@ -17,6 +17,140 @@ void vp_family_opt(struct vp_hf *hf) {
     hf->model->final_norm = vp_hf_flag(hf, "do_layer_norm_before", true);
 }
 
+/* Every n-th layer is full, the others slide; used where the config lists no layer_types. */
+static void pattern_windows(struct vp_hf *hf, uint64_t pattern) {
+    uint64_t window = vp_hf_size_or(hf, "sliding_window", 0);
+
+    for (uint32_t i = 0; i < hf->count && !vp_hf_find(hf, "layer_types"); i++)
+        hf->layers[i].attention.window = pattern > 0 && (i + 1) % pattern == 0 ? 0 : window;
+}
+
+/* Biases on q, k, v and the output under a key of the family's own. */
+static void bias_key(struct vp_hf *hf, const char *key, bool fallback, bool mlp) {
+    bool bias = vp_hf_flag(hf, key, fallback);
+
+    for (uint32_t i = 0; i < hf->count; i++) {
+        hf->layers[i].attention.qkv_bias = hf->layers[i].attention.out_bias = bias;
+        if (mlp)
+            hf->layers[i].mlp.bias = bias;
+    }
+}
+
+void vp_family_internlm2(struct vp_hf *hf) { bias_key(hf, "bias", false, false); }
+
+void vp_family_ernie4_5(struct vp_hf *hf) { bias_key(hf, "use_bias", false, true); }
+
+/* GLM-4 (not ChatGLM): attention_bias means q, k and v only. */
+void vp_family_glm(struct vp_hf *hf) {
+    bool bias = vp_hf_flag(hf, "attention_bias", false);
+
+    for (uint32_t i = 0; i < hf->count; i++)
+        hf->layers[i].attention.qkv_bias = bias;
+}
+
+void vp_family_seed_oss(struct vp_hf *hf) {
+    bool out = vp_hf_flag(hf, "attention_out_bias", false);
+
+    vp_family_glm(hf);
+    for (uint32_t i = 0; i < hf->count; i++)
+        hf->layers[i].attention.out_bias = out;
+}
+
+/* Command-R: halves side by side behind one norm, norms over all heads where asked for. */
+void vp_family_cohere(struct vp_hf *hf) {
+    bool norms = vp_hf_flag(hf, "use_qk_norm", false);
+
+    for (uint32_t i = 0; i < hf->count; i++)
+        hf->layers[i].attention.qk_norm = norms ? VP_QK_NORM_FULL : VP_QK_NORM_NONE;
+}
+
+/* Command-R7B and later: every sliding_window_pattern-th layer is full. */
+void vp_family_cohere2(struct vp_hf *hf) {
+    pattern_windows(hf, vp_hf_size_or(hf, "sliding_window_pattern|_sliding_window_pattern", 4));
+}
+
+void vp_family_olmo3(struct vp_hf *hf) { pattern_windows(hf, 4); }
+
+/* EXAONE 4: sliding_window_pattern is a number, or a word of L (local) and G (global) repeated. */
+void vp_family_exaone4(struct vp_hf *hf) {
+    const struct vp_node *node = vp_hf_find(hf, "sliding_window_pattern");
+    const char *word = node ? vp_node_text(node) : NULL;
+    uint64_t window = vp_hf_size_or(hf, "sliding_window", 0), pattern;
+
+    if (vp_hf_find(hf, "layer_types") || window == 0)
+        return;
+    if (!node) {
+        vp_hf_fault(hf, NULL, "layer_types or sliding_window_pattern must say which layers slide");
+    } else if (vp_node_u64(&pattern, node)) {
+        pattern_windows(hf, pattern);
+    } else if (!word || !*word || strspn(word, "LG") != strlen(word)) {
+        vp_hf_fault(hf, node, "sliding_window_pattern must be a number or a word of L and G");
+    } else {
+        for (uint32_t i = 0; i < hf->count; i++)
+            hf->layers[i].attention.window = word[i % strlen(word)] == 'L' ? window : 0;
+    }
+}
+
+/* Apertus: xIELU has two learned numbers per layer. */
+void vp_family_apertus(struct vp_hf *hf) {
+    vp_hf_extra_plain(hf, "activation parameters", 2 * (uint64_t)hf->count, true);
+}
+
+/* EXAONE 3: Llama by other names. Whether the head is tied differs between its sizes. */
+void vp_family_exaone(struct vp_hf *hf) {
+    if (!vp_hf_find(hf, "tie_word_embeddings"))
+        vp_hf_fault(hf, NULL,
+                    "tie_word_embeddings is missing in the description of an exaone model");
+}
+
+/* Llama 3.2 Vision: some layers attend to the image instead of the text; their keys and values are
+ * those of all its tiles. A gate on each half of such a layer; the embedding has 8 rows more than
+ * the head. */
+void vp_family_mllama(struct vp_hf *hf) {
+    const struct vp_node *list = vp_hf_find(hf, "cross_attention_layers");
+    const struct vp_node *vision = vp_node_get(hf->top, "vision_config");
+    uint64_t tiles = 0, image = 0, patch = 0, crossing = 0;
+
+    if (!list || !vp_node_u64(&tiles, vp_node_get(vision, "max_num_tiles")) ||
+        !vp_node_u64(&image, vp_node_get(vision, "image_size")) ||
+        !vp_node_u64(&patch, vp_node_get(vision, "patch_size")) || tiles == 0 || tiles > 64 ||
+        patch == 0 || image < patch || image > 65536) {
+        vp_hf_fault(hf, list ? vision : NULL,
+                    "cross_attention_layers and vision_config.max_num_tiles, image_size and "
+                    "patch_size must be given");
+        return;
+    }
+    uint64_t tokens = tiles * ((image / patch) * (image / patch) + 1);
+    for (uint32_t i = 0; i < hf->count; i++) {
+        struct vp_attention *a = &hf->layers[i].attention;
+        if (!vp_hf_list_has(list, i))
+            continue;
+        crossing++;
+        a->source_tokens = tokens;
+        a->qk_norm = VP_QK_NORM_HEAD;
+        a->rotary_dim = 0;
+    }
+    vp_hf_extra_plain(hf, "image tokens and gates", 8 * hf->model->hidden + 2 * crossing, true);
+}
+
+/* MiMo: Qwen2 with prediction layers of the same kind. */
+void vp_family_mimo(struct vp_hf *hf) {
+    if (hf->count > 0)
+        vp_hf_mtp(hf, &hf->layers[hf->count - 1], 3);
+}
+
+void vp_family_phi(struct vp_hf *hf) {
+    if (vp_hf_flag(hf, "qk_layernorm", false))
+        vp_hf_fault(hf, vp_hf_find(hf, "qk_layernorm"), "qk_layernorm: true is not modelled");
+}
+
+void vp_family_hunyuan_dense(struct vp_hf *hf) {
+    bool norms = vp_hf_flag(hf, "use_qk_norm", true);
+
+    for (uint32_t i = 0; i < hf->count; i++)
+        hf->layers[i].attention.qk_norm = norms ? VP_QK_NORM_HEAD : VP_QK_NORM_NONE;
+}
+
 /* Gemma 2: sliding and full layers alternate, the first slides. */
 void vp_family_gemma2(struct vp_hf *hf) {
     uint64_t window = vp_hf_size_or(hf, "sliding_window", 0);
@@ -28,12 +162,8 @@ void vp_family_gemma2(struct vp_hf *hf) {
 /* Gemma 3: every n-th layer (sliding_window_pattern) is full; local and global layers have rotary
  * tables of their own. */
 void vp_family_gemma3(struct vp_hf *hf) {
-    uint64_t window = vp_hf_size_or(hf, "sliding_window", 0);
-    uint64_t pattern = vp_hf_size_or(hf, "sliding_window_pattern|_sliding_window_pattern", 6);
-
-    for (uint32_t i = 0; i < hf->count && !vp_hf_find(hf, "layer_types"); i++)
-        hf->layers[i].attention.window = pattern > 0 && (i + 1) % pattern == 0 ? 0 : window;
-    if (window > 0) /* the local table is not scaled */
+    pattern_windows(hf, vp_hf_size_or(hf, "sliding_window_pattern|_sliding_window_pattern", 6));
+    if (vp_hf_size_or(hf, "sliding_window", 0) > 0) /* the local table is not scaled */
         hf->model->rotary_positions += hf->model->max_position;
 }
 

@@ -5,17 +5,6 @@
 
 #include "planner/base/text.h"
 
-/* Type of the recurrent state: its own key, else the model's type (left unset). */
-static enum vp_dtype state_dtype(struct vp_hf *hf) {
-    const struct vp_node *node = vp_hf_find(hf, "mamba_ssm_dtype|mamba_ssm_cache_dtype");
-    const char *text = node ? vp_node_text(node) : NULL;
-    enum vp_dtype dtype = text ? vp_dtype_parse(text) : VP_DTYPE_UNSET;
-
-    if (node && dtype == VP_DTYPE_UNSET && !vp_text_eq(text, "auto"))
-        vp_hf_fault(hf, node, "mamba_ssm_dtype '%s' is not a known type", text ? text : "?");
-    return dtype;
-}
-
 static void gated_delta(struct vp_hf *hf, struct vp_attention *a) {
     memset(a, 0, sizeof *a);
     a->kind = VP_ATTENTION_LINEAR;
@@ -26,8 +15,9 @@ static void gated_delta(struct vp_hf *hf, struct vp_attention *a) {
     a->value_dim = vp_hf_size(hf, "linear_value_head_dim");
     a->conv_kernel = vp_hf_size(hf, "linear_conv_kernel_dim");
     a->conv_channels = 2 * a->key_heads * a->key_dim + a->value_heads * a->value_dim;
-    a->state_elements = a->value_heads * a->key_dim * a->value_dim;
-    a->state_dtype = state_dtype(hf);
+    a->state_elements =
+        vp_hf_product(hf, "linear_num_value_heads", a->value_heads, a->key_dim, a->value_dim);
+    a->state_dtype = vp_hf_state_dtype(hf);
 }
 
 static bool is_linear(struct vp_hf *hf, uint32_t i) {
@@ -54,15 +44,29 @@ static void qwen_hybrid(struct vp_hf *hf, bool gate, bool sparse) {
     }
 }
 
-void vp_family_qwen3_next(struct vp_hf *hf) { qwen_hybrid(hf, true, true); }
+/* The prediction layer is one with full attention, which the last layer is. */
+static void qwen_prediction(struct vp_hf *hf) {
+    if (hf->count > 0 && !is_linear(hf, hf->count - 1))
+        vp_hf_mtp(hf, &hf->layers[hf->count - 1], 3);
+}
+
+void vp_family_qwen3_next(struct vp_hf *hf) {
+    qwen_hybrid(hf, true, true);
+    qwen_prediction(hf);
+}
 
 void vp_family_qwen3_5(struct vp_hf *hf) {
     qwen_hybrid(hf, vp_hf_flag(hf, "attn_output_gate", true), false);
+    qwen_prediction(hf);
 }
 
 void vp_family_qwen3_5_moe(struct vp_hf *hf) {
     qwen_hybrid(hf, vp_hf_flag(hf, "attn_output_gate", true), true);
+    qwen_prediction(hf);
 }
+
+/* OLMo hybrid: norms over all heads' queries and keys, no gate. */
+void vp_family_olmo_hybrid(struct vp_hf *hf) { qwen_hybrid(hf, false, false); }
 
 /* ---- Nemotron-H: one mixer per layer, by a pattern ---- */
 
@@ -77,8 +81,9 @@ static void mamba2(struct vp_hf *hf, struct vp_attention *a) {
     a->conv_kernel = vp_hf_size(hf, "conv_kernel");
     a->conv_bias = vp_hf_flag(hf, "use_conv_bias", true);
     a->conv_channels = a->value_heads * a->value_dim + 2 * a->key_heads * a->key_dim;
-    a->state_elements = a->value_heads * a->value_dim * a->key_dim;
-    a->state_dtype = state_dtype(hf);
+    a->state_elements =
+        vp_hf_product(hf, "mamba_num_heads", a->value_heads, a->value_dim, a->key_dim);
+    a->state_dtype = vp_hf_state_dtype(hf);
 }
 
 /* 'M' Mamba 2, '*' attention, '-' MLP, 'E' experts; 0 when unknown */

@@ -48,6 +48,8 @@ static void deepseek(struct vp_hf *hf, bool score_bias, bool indexer) {
         }
         latent_experts(hf, i, score_bias);
     }
+    if (hf->count > 0)
+        vp_hf_mtp(hf, &hf->layers[hf->count - 1], 3);
 }
 
 void vp_family_deepseek_v2(struct vp_hf *hf) {
@@ -64,6 +66,56 @@ void vp_family_kimi_k2(struct vp_hf *hf) { deepseek(hf, true, false); }
 void vp_family_glm4_moe_lite(struct vp_hf *hf) { deepseek(hf, true, false); }
 
 void vp_family_glm_moe_dsa(struct vp_hf *hf) { deepseek(hf, true, true); }
+
+void vp_family_mistral4(struct vp_hf *hf) { deepseek(hf, false, false); }
+
+void vp_family_youtu(struct vp_hf *hf) { deepseek(hf, false, false); }
+
+/* MiniCPM3: engines keep its keys and values head by head; v_head_dim, when the config has none,
+ * is that of ordinary attention. */
+void vp_family_minicpm3(struct vp_hf *hf) {
+    for (uint32_t i = 0; i < hf->count && !hf->failed; i++) {
+        struct vp_attention *a = &hf->layers[i].attention;
+        bool bias = vp_hf_flag(hf, "attention_bias", false);
+        memset(a, 0, sizeof *a);
+        a->kind = VP_ATTENTION_MLA;
+        a->expanded = true;
+        a->heads = a->kv_heads = hf->heads;
+        a->q_lora_rank = vp_hf_size(hf, "q_lora_rank");
+        a->kv_lora_rank = vp_hf_size(hf, "kv_lora_rank");
+        a->qk_nope_head_dim = vp_hf_size(hf, "qk_nope_head_dim");
+        a->qk_rope_head_dim = a->rotary_dim = vp_hf_size(hf, "qk_rope_head_dim");
+        a->v_head_dim = vp_hf_size_or(hf, "v_head_dim", hf->model->hidden / hf->heads);
+        a->head_dim = a->qk_nope_head_dim + a->qk_rope_head_dim;
+        a->qkv_bias = a->out_bias = bias;
+    }
+}
+
+/* LongCat Flash: a layer of the config is two of ours, each with attention and a feed-forward; the
+ * experts stand beside the first. Some of the router's choices have no weights. */
+void vp_family_longcat(struct vp_hf *hf) {
+    uint64_t layers = hf->count, width = vp_hf_size(hf, "ffn_hidden_size");
+    uint64_t expert_width = vp_hf_size(hf, "expert_ffn_hidden_size");
+    bool router_bias = vp_hf_flag(hf, "router_bias", false);
+
+    if (!vp_hf_layers(hf, 2 * layers))
+        return;
+    for (uint32_t i = 0; i < hf->count && !hf->failed; i++) {
+        struct vp_block *layer = &hf->layers[i];
+        layer->norms = 2;
+        latent_attention(hf, &layer->attention);
+        if (i % 2 == 0) {
+            layer->moe.kind = VP_MLP_GATED;
+            layer->moe.experts = vp_hf_size(hf, "n_routed_experts");
+            layer->moe.zero_experts = vp_hf_size_or(hf, "zero_expert_num", 0);
+            layer->moe.top_k = vp_hf_size(hf, "moe_topk");
+            layer->moe.intermediate = expert_width;
+            layer->moe.score_bias = true;
+            layer->moe.router_bias = router_bias;
+        }
+        layer->mlp = (struct vp_mlp){.kind = VP_MLP_GATED, .intermediate = width};
+    }
+}
 
 /* Kimi Linear: KDA layers by number (from 1) between MLA layers without rotary embedding. */
 void vp_family_kimi_linear(struct vp_hf *hf) {

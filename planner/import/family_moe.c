@@ -8,6 +8,22 @@ void vp_family_mixtral(struct vp_hf *hf) {
         vp_hf_experts(hf, &hf->layers[i], hf->intermediate);
 }
 
+/* Granite: experts on all layers; the later ones have a shared feed-forward beside them. */
+void vp_family_granitemoe(struct vp_hf *hf) {
+    uint64_t shared = vp_hf_size_or(hf, "shared_intermediate_size", 0);
+
+    for (uint32_t i = 0; i < hf->count && !hf->failed; i++) {
+        vp_hf_experts(hf, &hf->layers[i], hf->intermediate);
+        hf->layers[i].moe.shared_intermediate = shared;
+    }
+}
+
+/* Phi-3.5-MoE: LayerNorm, biases on attention and head by flags. */
+void vp_family_phimoe(struct vp_hf *hf) {
+    hf->model->head_bias = vp_hf_flag(hf, "lm_head_bias", false);
+    vp_family_mixtral(hf);
+}
+
 /* Qwen: decoder_sparse_step and mlp_only_layers say which layers have experts. */
 static bool qwen_sparse(struct vp_hf *hf, uint32_t i) {
     uint64_t step = vp_hf_size_or(hf, "decoder_sparse_step", 1);

@@ -45,18 +45,6 @@ static void resolve_compute(struct vp_ctx *ctx, struct vp_scenario *s) {
     vp_finish_note(s, VP_F_COMPUTE, VP_ORIGIN_DERIVED, why);
 }
 
-static void warn_fp8(struct vp_ctx *ctx, const struct vp_scenario *s) {
-    const struct vp_gpu *gpu = &s->hardware.gpu;
-    bool given = vp_finish_is_given(s, VP_F_WEIGHTS);
-    if (!gpu->id || gpu->fp8 || !vp_model_has_fp8(s->model))
-        return;
-    vp_diag_add(ctx->diags, VP_D_FP8_EMULATED,
-                given ? &s->source[VP_F_WEIGHTS].pos : &s->model->pos,
-                "%s has no FP8 units: FP8 weights save memory, but run at the speed of 16 bit at "
-                "best",
-                gpu->id);
-}
-
 /* mamba_ssm_cache_dtype: the recurrent state's type, whatever the config says. */
 static void set_state_dtype(struct vp_scenario *s) {
     const char *text = vp_engine_arg(&s->engine, "mamba_ssm_cache_dtype");
@@ -86,7 +74,6 @@ enum vp_status vp_finish_precision(struct vp_ctx *ctx, struct vp_scenario *s) {
         status = vp_model_requantise(ctx, s);
     vp_model_load_plain_as(s->model, p->compute);
     set_state_dtype(s);
-    warn_fp8(ctx, s);
     return status;
 }
 
@@ -175,8 +162,13 @@ void vp_finish_lengths(struct vp_ctx *ctx, struct vp_scenario *s) {
         vp_diag_add(ctx->diags, VP_D_CONTEXT_BEYOND, &s->source[field].pos,
                     "%s is %" PRIu64 ", the model was trained for %" PRIu64,
                     show_length(ctx, s, field), vp_max(context, limit), model);
-        vp_diag_hint(ctx->diags, "vllm refuses this unless the config scales its RoPE or "
-                                 "VLLM_ALLOW_LONG_MAX_MODEL_LEN is set");
+        uint64_t tenths = vp_ceil_div(vp_sum_mul(vp_sum(vp_max(context, limit)), 10).v, model);
+        vp_diag_hint(ctx->diags,
+                     "vllm refuses this unless VLLM_ALLOW_LONG_MAX_MODEL_LEN is set, or the config "
+                     "scales its RoPE by %" PRIu64 ".%" PRIu64 " or more: rope_scaling {rope_type: "
+                     "yarn, factor: %" PRIu64 ".%" PRIu64 ", original_max_position_embeddings: "
+                     "%" PRIu64 "}",
+                     tenths / 10, tenths % 10, tenths / 10, tenths % 10, model);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "planner/base/sum.h"
 #include "planner/base/text.h"
+#include "planner/base/units.h"
 #include "planner/doc/node.h"
 #include "planner/import/gpu_profile.h"
 
@@ -46,11 +47,13 @@ static enum vp_status resolve_gpu(struct vp_ctx *ctx, struct vp_scenario *s) {
     enum vp_status status = read_named(ctx, &hw->gpu, device, *pos);
     if (status != VP_OK)
         return status;
+    hw->package = package;
     vp_diag_add(ctx->diags, VP_D_PACKAGE_AS_DEVICE, pos,
                 "%s is a package that the runtime lists as two devices: planned for one of them, "
                 "%s, and hardware.count counts these",
                 package, hw->gpu.id);
-    vp_diag_hint(ctx->diags, "write gpu: %s to say so", hw->gpu.id);
+    vp_diag_hint(ctx->diags, "write gpu: %s to say so; one has %s GiB, a package twice that",
+                 hw->gpu.id, vp_format_gib(ctx->arena, hw->gpu.driver_mib * MIB, 2));
     return VP_OK;
 }
 

@@ -78,8 +78,13 @@ static void check_ranks(struct vp_ctx *ctx, const struct vp_scenario *s) {
                     "the layout needs tensor %" PRIu64 " x pipeline %" PRIu64 " x data %" PRIu64
                     " = %" PRIu64 " devices, hardware.count is %" PRIu64,
                     p->tensor, p->pipeline, p->data, ranks, hw->count);
-        vp_diag_hint(ctx->diags, "count is the total over all machines; left out, it follows from "
-                                 "the layout");
+        if (hw->package)
+            vp_diag_hint(ctx->diags,
+                         "%" PRIu64 " %s packages are %" PRIu64 " devices: count %" PRIu64,
+                         hw->count, hw->package, 2 * hw->count, 2 * hw->count);
+        else
+            vp_diag_hint(ctx->diags, "count is the total over all machines; left out, it follows "
+                                     "from the layout");
     }
     if (hw->count % hw->nodes != 0)
         vp_diag_add(ctx->diags, VP_D_LAYOUT, &s->source[VP_F_NODES].pos,
@@ -181,22 +186,7 @@ static const char *sizes_that_work(struct vp_ctx *ctx, const struct vp_scenario 
     return buf.size ? vp_buf_text(&buf) : "none up to 256";
 }
 
-static void note_replication(struct vp_ctx *ctx, const struct vp_scenario *s) {
-    uint64_t tensor = s->parallel.tensor, fewest = UINT64_MAX;
-    for (uint32_t i = 0; i < s->model->block_count; i++) {
-        const struct vp_attention *a = &s->model->blocks[i].attention;
-        if (a->kind == VP_ATTENTION_GQA && a->kv_heads && !a->shares_cache)
-            fewest = vp_min(fewest, a->kv_heads);
-    }
-    if (fewest < tensor)
-        vp_diag_add(ctx->diags, VP_D_KV_REPLICATED, &s->source[VP_F_TENSOR].pos,
-                    "%" PRIu64 " KV heads on %" PRIu64 " ranks: each is kept %" PRIu64
-                    " times, and more ranks do not make a rank's cache smaller",
-                    fewest, tensor, tensor / fewest);
-}
-
 void vp_finish_layout(struct vp_ctx *ctx, const struct vp_scenario *s) {
-    uint32_t errors = ctx->diags->errors;
     check_ranks(ctx, s);
     if (s->parallel.tensor > MAX_DEVICES || s->parallel.data > MAX_DEVICES)
         return; /* said above; the products below would overflow */
@@ -207,6 +197,4 @@ void vp_finish_layout(struct vp_ctx *ctx, const struct vp_scenario *s) {
                     m.what, m.size, m.by);
         vp_diag_hint(ctx->diags, "tensor-parallel sizes that work: %s", sizes_that_work(ctx, s));
     }
-    if (ctx->diags->errors == errors)
-        note_replication(ctx, s);
 }

@@ -278,6 +278,8 @@ static bool apply_mode(struct vp_ctx *ctx, struct vp_gpu *gpu, const struct vp_n
         return false;
     if (devices == 1)
         return true;
+    gpu->parts = devices;
+    gpu->whole_mib = gpu->runtime_mib ? gpu->runtime_mib : gpu->driver_mib;
     gpu->driver_mib = mib;
     if (gpu->runtime_mib)
         gpu->runtime_mib = gpu->runtime_mib_low = gpu->runtime_mib_high = mib;

@@ -9,9 +9,24 @@
 static const struct vp_family families[] = {
 #define X(model_type, traits, shape) {model_type, traits, shape},
 #define VP_FAMILY_PLAIN(model_type, traits) {model_type, traits, NULL},
+#define VP_FAMILY_REFUSED(model_type, why)
 #include "planner/import/families.def"
 #undef X
 #undef VP_FAMILY_PLAIN
+#undef VP_FAMILY_REFUSED
+};
+
+/* Known, and known not to fit into the model's structures. */
+static const struct {
+    const char *model_type, *why;
+} refused[] = {
+#define X(model_type, traits, shape)
+#define VP_FAMILY_PLAIN(model_type, traits)
+#define VP_FAMILY_REFUSED(model_type, why) {model_type, why},
+#include "planner/import/families.def"
+#undef X
+#undef VP_FAMILY_PLAIN
+#undef VP_FAMILY_REFUSED
 };
 
 enum { FAMILY_COUNT = sizeof families / sizeof families[0] };
@@ -39,10 +54,16 @@ static void refuse(struct vp_hf *hf, const char *type) {
         const struct vp_node *node = vp_hf_find(hf, keys[i]);
         value[i] = node && vp_node_text(node) ? vp_node_text(node) : "N";
     }
-    const char *near = vp_text_nearest(type, names, FAMILY_COUNT);
+    const char *near = vp_text_nearest(type, names, FAMILY_COUNT), *why = NULL;
     const struct vp_node *where = vp_hf_find(hf, "model_type|architectures");
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        if (vp_text_eq(refused[i].model_type, type))
+            why = refused[i].why;
     vp_diag_add(hf->ctx->diags, VP_D_FAMILY_UNKNOWN, where ? &where->pos : &hf->top->pos,
-                "model_type '%s' has no importer, and nothing about it is guessed", type);
+                why ? "model_type '%s' is refused: %s" : "model_type '%s' has no importer, and %s",
+                type, why ? why : "nothing about it is guessed");
+    if (why)
+        near = NULL;
     vp_diag_hint(hf->ctx->diags,
                  "%s%s%sdescribe it by hand:\n"
                  "model:\n"
@@ -93,7 +114,7 @@ static uint64_t rotary_dim(struct vp_hf *hf) {
         return 0;
     }
     uint64_t dim = (uint64_t)((double)hf->head_dim * factor);
-    return vp_hf_size_or(hf, "rotary_dim", dim);
+    return vp_hf_size_or(hf, "rotary_dim|attn_rotary_emb", dim);
 }
 
 /* Rows of the cos/sin table: linear scaling stretches it by its factor; the other kinds keep
@@ -130,64 +151,87 @@ static void set_window(struct vp_hf *hf, uint32_t i, struct vp_attention *attent
     }
 }
 
-static void common_layer(struct vp_hf *hf, struct vp_block *layer, uint64_t rotary) {
+static enum vp_norm_kind norm_kind(unsigned traits) {
+    return traits & VP_T_LAYER_NORM   ? VP_NORM_LAYER
+           : traits & VP_T_PLAIN_NORM ? VP_NORM_PLAIN
+                                      : VP_NORM_RMS;
+}
+
+static void common_layer(struct vp_hf *hf, struct vp_block *layer) {
     unsigned traits = hf->family->traits;
     bool bias = (traits & VP_T_CONFIG_BIAS) && vp_hf_flag(hf, "attention_bias", false);
     struct vp_attention *a = &layer->attention;
 
     layer->norms = traits & VP_T_NORMS4 ? 4 : traits & VP_T_ONE_NORM ? 1 : 2;
-    layer->norm = traits & VP_T_LAYER_NORM ? VP_NORM_LAYER : VP_NORM_RMS;
-    a->kind = VP_ATTENTION_GQA;
-    a->heads = hf->heads;
-    a->kv_heads = hf->kv_heads;
-    a->head_dim = a->v_head_dim = hf->head_dim;
-    a->qkv_bias = bias || (traits & VP_T_QKV_BIAS);
-    a->out_bias = bias || (traits & VP_T_OUT_BIAS);
-    a->qk_norm = traits & VP_T_QK_NORM ? VP_QK_NORM_HEAD : VP_QK_NORM_NONE;
-    a->rotary_dim = rotary;
-    layer->mlp.kind = traits & VP_T_PLAIN_MLP ? VP_MLP_PLAIN : VP_MLP_GATED;
+    layer->norm = norm_kind(traits);
+    if (!(traits & VP_T_NO_HEADS)) {
+        a->kind = VP_ATTENTION_GQA;
+        a->heads = hf->heads;
+        a->kv_heads = hf->kv_heads;
+        a->head_dim = a->v_head_dim = hf->head_dim;
+        a->qkv_bias = bias || (traits & VP_T_QKV_BIAS);
+        a->out_bias = bias || (traits & VP_T_OUT_BIAS);
+        a->qk_norm = traits & VP_T_QK_NORM   ? VP_QK_NORM_HEAD
+                     : traits & VP_T_QK_FULL ? VP_QK_NORM_FULL
+                                             : VP_QK_NORM_NONE;
+        a->rotary_dim = hf->rotary;
+        a->bidirectional = (traits & VP_T_ENCODER) != 0;
+    }
+    if (hf->intermediate > 0 || !(traits & VP_T_NO_HEADS))
+        layer->mlp.kind = traits & VP_T_PLAIN_MLP ? VP_MLP_PLAIN : VP_MLP_GATED;
     layer->mlp.intermediate = hf->intermediate;
     layer->mlp.bias = (traits & VP_T_MLP_BIAS) || vp_hf_flag(hf, "mlp_bias", false);
 }
 
+/* The keys that families use for the same sizes. */
+static const char layer_keys[] = "num_hidden_layers|n_layer|num_layers|n_layers|encoder_layers";
+static const char head_keys[] =
+    "num_attention_heads|n_head|n_heads|num_heads|encoder_attention_heads";
+static const char head_dim_keys[] = "head_dim|attention_head_dim|d_kv|kv_channels";
+static const char width_keys[] =
+    "intermediate_size|ffn_dim|n_inner|d_ff|hidden_dim|ffn_hidden_size";
+static const char position_keys[] =
+    "max_position_embeddings|n_positions|max_seq_len|seq_length|model_max_length|"
+    "max_target_positions|max_sequence_length|n_ctx";
+
 static uint64_t layer_count(struct vp_hf *hf) {
     const struct vp_node *list = vp_hf_find(hf, "layers_block_type");
 
-    if (!vp_hf_find(hf, "num_hidden_layers|n_layer|num_layers") && list &&
-        list->kind == VP_NODE_LIST && list->count > 0)
+    if (!vp_hf_find(hf, layer_keys) && list && list->kind == VP_NODE_LIST && list->count > 0)
         return list->count;
-    return vp_hf_size(hf, "num_hidden_layers|n_layer|num_layers");
+    return vp_hf_size(hf, layer_keys);
 }
 
-static void read_common(struct vp_hf *hf) {
+static void read_model(struct vp_hf *hf) {
     struct vp_model *model = hf->model;
     unsigned traits = hf->family->traits;
-    uint64_t layers = layer_count(hf);
 
-    model->hidden = vp_hf_size(hf, "hidden_size|n_embd|d_model");
-    model->vocab = vp_hf_size(hf, "vocab_size");
-    model->max_position = vp_hf_size_or(hf, "max_position_embeddings|n_positions|n_ctx", 0);
-    model->embedding = model->lm_head = true;
-    model->tied = vp_hf_flag(hf, "tie_word_embeddings", (traits & VP_T_TIED) != 0);
+    model->hidden = vp_hf_size(hf, "hidden_size|n_embd|d_model|n_embed|dim");
+    model->vocab = vp_hf_size(hf, "padded_vocab_size|vocab_size");
+    model->max_position = vp_hf_size_or(hf, position_keys, 0);
+    model->embedding = true;
+    model->lm_head = !(traits & VP_T_ENCODER);
+    model->encoder_only = (traits & VP_T_ENCODER) != 0;
+    model->tied =
+        model->lm_head && vp_hf_flag(hf, "tie_word_embeddings", (traits & VP_T_TIED) != 0);
     model->final_norm = true;
-    model->final_norm_kind = traits & VP_T_LAYER_NORM ? VP_NORM_LAYER : VP_NORM_RMS;
+    model->final_norm_kind = norm_kind(traits);
     model->head_bias = (traits & VP_T_HEAD_BIAS) != 0;
     model->dtype = config_dtype(hf);
-    hf->heads = vp_hf_size(hf, "num_attention_heads|n_head");
+}
+
+/* The sizes of the common attention; those of a layer may differ. */
+static void read_heads(struct vp_hf *hf) {
+    struct vp_model *model = hf->model;
+    unsigned traits = hf->family->traits;
+
+    hf->heads = vp_hf_size(hf, head_keys);
     hf->kv_heads =
         traits & VP_T_NO_KV_HEADS ? hf->heads : vp_hf_size_or(hf, "num_key_value_heads", hf->heads);
-    hf->intermediate = vp_hf_size_or(hf, "intermediate_size|ffn_dim|n_inner", 0);
-    if (layers > VP_MAX_LAYERS) {
-        vp_hf_fault(hf, vp_hf_find(hf, "num_hidden_layers|n_layer|num_layers"),
-                    "num_hidden_layers: %llu layers; the cap is %d", (unsigned long long)layers,
-                    VP_MAX_LAYERS);
-        layers = 0;
-    }
-    hf->count = (uint32_t)layers;
     if (hf->failed)
         return;
     bool uneven = model->hidden % hf->heads != 0;
-    if (uneven && !vp_hf_find(hf, "head_dim|attention_head_dim") &&
+    if (uneven && !vp_hf_find(hf, head_dim_keys) &&
         !(traits & VP_T_NO_KV_HEADS)) { /* latent attention has head sizes of its own */
         vp_hf_fault(hf, NULL,
                     "num_attention_heads (%llu) does not divide hidden_size (%llu) and "
@@ -195,26 +239,49 @@ static void read_common(struct vp_hf *hf) {
                     (unsigned long long)hf->heads, (unsigned long long)model->hidden);
         return;
     }
-    hf->head_dim = vp_hf_size_or(hf, "head_dim|attention_head_dim", model->hidden / hf->heads);
-    uint64_t rotary = rotary_dim(hf);
-    model->rotary_positions = rotary > 0 ? scaled_positions(hf) : 0;
+    hf->head_dim = vp_hf_size_or(hf, head_dim_keys, model->hidden / hf->heads);
+    hf->rotary = rotary_dim(hf);
+    model->rotary_positions = hf->rotary > 0 ? scaled_positions(hf) : 0;
+}
+
+static void read_common(struct vp_hf *hf) {
+    unsigned traits = hf->family->traits;
+    uint64_t layers = layer_count(hf);
+
+    read_model(hf);
+    hf->intermediate =
+        vp_hf_size_or(hf, width_keys, traits & VP_T_WIDTH4 ? 4 * hf->model->hidden : 0);
+    if (layers > VP_MAX_LAYERS) {
+        vp_hf_fault(hf, vp_hf_find(hf, layer_keys), "num_hidden_layers: %llu layers; the cap is %d",
+                    (unsigned long long)layers, VP_MAX_LAYERS);
+        layers = 0;
+    }
+    hf->count = (uint32_t)layers;
+    if (!(traits & VP_T_NO_HEADS))
+        read_heads(hf);
+    if (hf->failed)
+        return;
     hf->layers = VP_NEW_ARRAY(hf->ctx->arena, hf->count, struct vp_block);
     for (uint32_t i = 0; i < hf->count && !hf->failed; i++) {
-        common_layer(hf, &hf->layers[i], rotary);
+        common_layer(hf, &hf->layers[i]);
         set_window(hf, i, &hf->layers[i].attention);
     }
 }
 
 /* ---- how the tensors are stored ---- */
 
+static bool has_kind(const struct vp_block *block, enum vp_attention_kind kind) {
+    return block->attention.kind == kind || block->second.kind == kind;
+}
+
 static bool role_used(const struct vp_block *block, enum vp_role role) {
     switch (vp_role_class(role)) {
     case VP_CLASS_ATTENTION:
-        return block->attention.kind == VP_ATTENTION_GQA ||
-               block->attention.kind == VP_ATTENTION_MLA;
+        return has_kind(block, VP_ATTENTION_GQA) || has_kind(block, VP_ATTENTION_MLA) ||
+               has_kind(block, VP_ATTENTION_COMPRESSED);
     case VP_CLASS_LINEAR:
     case VP_CLASS_CONV:
-        return block->attention.kind == VP_ATTENTION_LINEAR;
+        return has_kind(block, VP_ATTENTION_LINEAR);
     case VP_CLASS_MLP:
         return block->mlp.kind != VP_MLP_NONE;
     case VP_CLASS_EXPERT:
@@ -239,9 +306,24 @@ static bool index_scheme(struct vp_hf *hf, uint8_t *out, const struct vp_scheme 
     return true;
 }
 
+static void layer_schemes(struct vp_hf *hf, const struct vp_quant *quant, uint32_t i,
+                          struct vp_block *layer) {
+    for (int role = 0; role < VP_ROLE_COUNT; role++) {
+        if (!role_used(layer, (enum vp_role)role))
+            continue;
+        const struct vp_scheme *scheme = vp_quant_role_scheme(quant, i, layer, (enum vp_role)role);
+        if (hf->expert_scheme && vp_role_class((enum vp_role)role) == VP_CLASS_EXPERT &&
+            scheme->data == VP_DTYPE_FP8)
+            scheme = hf->expert_scheme;
+        if (!index_scheme(hf, &layer->scheme[role], scheme))
+            return;
+    }
+}
+
 static void set_schemes(struct vp_hf *hf, const struct vp_quant *quant,
                         const struct vp_scheme *plain) {
     struct vp_model *model = hf->model;
+    uint32_t next = hf->count; /* MTP layers are numbered behind the others */
 
     vp_model_scheme(model, plain); /* index 0: what is not quantised */
     if (!quant)
@@ -251,16 +333,14 @@ static void set_schemes(struct vp_hf *hf, const struct vp_quant *quant,
                  vp_quant_scheme(quant, "model.embed_tokens", VP_CLASS_EMBEDDING));
     if (model->tied)
         model->head_scheme = model->embedding_scheme;
-    for (uint32_t i = 0; i < hf->count; i++)
-        for (int role = 0; role < VP_ROLE_COUNT; role++) {
-            struct vp_block *layer = &hf->layers[i];
-            if (!role_used(layer, (enum vp_role)role))
-                continue;
-            const struct vp_scheme *scheme =
-                vp_quant_role_scheme(quant, i, layer, (enum vp_role)role);
-            if (!index_scheme(hf, &layer->scheme[role], scheme))
-                return;
-        }
+    for (uint32_t i = 0; i < hf->count && !hf->failed; i++)
+        layer_schemes(hf, quant, i, &hf->layers[i]);
+    for (uint32_t i = 0; i < model->extra_count && !hf->failed; i++) {
+        if (!model->extras[i].layer)
+            continue;
+        layer_schemes(hf, quant, next, model->extras[i].layer);
+        next += model->extras[i].layers;
+    }
 }
 
 static const char *family_name(const struct vp_hf *hf) {

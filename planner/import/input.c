@@ -16,29 +16,6 @@ struct reading {
     const char *first_name; /* what a scenario without a name is called */
 };
 
-/* ---- repeated faults ---- */
-
-static bool is_same(const struct vp_diag *a, const struct vp_diag *b) {
-    return a->id == b->id && a->pos.line == b->pos.line && a->pos.column == b->pos.column &&
-           vp_text_eq(a->pos.file, b->pos.file) && vp_text_eq(a->message, b->message);
-}
-
-/* Scenarios share `defaults:`, whose faults would be told once for each of them. */
-static void drop_repeated(struct reading *r, uint32_t first) {
-    struct vp_diags *diags = r->ctx->diags;
-    uint32_t kept = first;
-    for (uint32_t i = first; i < diags->count; i++) {
-        uint32_t j = 0;
-        while (j < kept && !is_same(&diags->items[j], &diags->items[i]))
-            j++;
-        if (j == kept)
-            diags->items[kept++] = diags->items[i];
-        else if (vp_diag_severity(diags->items[i].id) == VP_ERROR)
-            diags->errors--;
-    }
-    diags->count = kept;
-}
-
 /* ---- one scenario ---- */
 
 /* Faults that have nothing to do with those found so far: the GPU's name, the engine's version. */
@@ -50,23 +27,42 @@ static enum vp_status look_for_more(struct reading *r, struct vp_scenario *scena
     return vp_scenario_finish(r->ctx, scenario);
 }
 
+static void set_name(struct vp_scenario *scenario, const char *name) {
+    const char *model = scenario->model ? scenario->model->name : NULL;
+    if (scenario->source[VP_F_NAME].origin != VP_ORIGIN_UNSET)
+        return;
+    scenario->name = name ? name : model ? model : "scenario";
+    scenario->source[VP_F_NAME] = (struct vp_source){
+        .origin = VP_ORIGIN_DEFAULT, .why = name ? "where it stands" : "the model's name"};
+}
+
+/* Room for the scenarios of an input. */
+static void expect(struct reading *r, size_t count) {
+    r->out->items = VP_NEW_ARRAY(r->ctx->arena, count, struct vp_scenario *);
+    r->out->each = VP_NEW_ARRAY(r->ctx->arena, count, struct vp_scenario_read_result);
+}
+
+/* Scenarios share `defaults:`: its faults belong to each of them, but are told once in all. */
 static enum vp_status read_one(struct reading *r, const struct vp_node *root, const char *name) {
-    struct vp_ctx *ctx = r->ctx;
-    struct vp_scenario *scenario = VP_NEW(ctx->arena, struct vp_scenario);
-    uint32_t first = ctx->diags->count;
+    struct vp_ctx *outer = r->ctx, own = *outer;
+    struct vp_diags *found = VP_NEW(own.arena, struct vp_diags);
+    struct vp_scenario *scenario = VP_NEW(own.arena, struct vp_scenario);
+    struct vp_scenario_read_result *result = &r->out->each[r->out->each_count++];
+    own.diags = found;
+    found->arena = own.arena;
+    r->ctx = &own;
     enum vp_status status =
-        vp_scenario_read(ctx, scenario, root, r->base, r->settings, r->setting_count);
+        vp_scenario_read(&own, scenario, root, r->base, r->settings, r->setting_count);
     if (status == VP_OK)
-        status = vp_scenario_finish(ctx, scenario);
+        status = vp_scenario_finish(&own, scenario);
     else if (status == VP_ERR_INPUT)
         status = look_for_more(r, scenario);
-    drop_repeated(r, first);
-    if (scenario->source[VP_F_NAME].origin == VP_ORIGIN_UNSET) {
-        const char *model = scenario->model ? scenario->model->name : NULL;
-        scenario->name = name ? name : model ? model : "scenario";
-        scenario->source[VP_F_NAME] = (struct vp_source){
-            .origin = VP_ORIGIN_DEFAULT, .why = name ? "where it stands" : "the model's name"};
-    }
+    r->ctx = outer;
+    set_name(scenario, name);
+    *result = (struct vp_scenario_read_result){scenario->name, status == VP_OK ? scenario : NULL,
+                                               VP_NEW(own.arena, struct vp_diags), status};
+    result->diags->arena = own.arena;
+    vp_diags_merge(result->diags, found);
     if (status == VP_OK)
         r->out->items[r->out->count++] = scenario;
     return status;
@@ -154,7 +150,7 @@ static enum vp_status read_list(struct reading *r, const struct vp_node *root, c
         return VP_ERR_INPUT;
     }
     struct vp_node *empty = vp_node_new(ctx, VP_NODE_MAP, list->pos);
-    r->out->items = VP_NEW_ARRAY(ctx->arena, list->count, struct vp_scenario *);
+    expect(r, list->count);
     for (uint32_t i = 0; i < list->count; i++) {
         if (wanted && strcmp(list->keys[i], wanted) != 0)
             continue;
@@ -179,7 +175,7 @@ static enum vp_status read_file_root(struct reading *r, const struct vp_node *ro
     const char *name = vp_node_text(vp_node_get(root, "name"));
     if (wanted && !vp_text_eq(name, wanted))
         return no_such_scenario(r->ctx, root, wanted, &name, name != NULL);
-    r->out->items = VP_NEW(r->ctx->arena, struct vp_scenario *);
+    expect(r, 1);
     return read_one(r, root, r->first_name);
 }
 
@@ -190,7 +186,7 @@ static enum vp_status read_model(struct reading *r, struct vp_node *model) {
     struct vp_node *root = vp_node_new(r->ctx, VP_NODE_MAP, model->pos);
     vp_node_set(r->ctx, root, "model", model->pos, model);
     r->base = NULL;
-    r->out->items = VP_NEW(r->ctx->arena, struct vp_scenario *);
+    expect(r, 1);
     return read_one(r, root, NULL);
 }
 
@@ -289,12 +285,17 @@ static enum vp_status read_any(struct reading *r, const char *input) {
 
 enum vp_status vp_input_read(struct vp_ctx *ctx, struct vp_scenarios *out, const char *input,
                              const struct vp_setting *settings, size_t setting_count) {
+    struct vp_ctx own = *ctx;
     struct reading r = {
-        .ctx = ctx, .out = out, .settings = settings, .setting_count = setting_count};
-    uint32_t errors = ctx->diags->errors;
-    *out = (struct vp_scenarios){0};
+        .ctx = &own, .out = out, .settings = settings, .setting_count = setting_count};
+    *out = (struct vp_scenarios){.shared = VP_NEW(ctx->arena, struct vp_diags)};
+    out->shared->arena = ctx->arena;
+    own.diags = out->shared;
     enum vp_status status = read_any(&r, input);
-    if (status == VP_OK && ctx->diags->errors > errors)
+    if (status == VP_OK && out->shared->errors > 0)
         status = VP_ERR_ENV; /* a path whose kind could not be told was passed over */
+    vp_diags_merge(ctx->diags, out->shared);
+    for (size_t i = 0; i < out->each_count; i++)
+        vp_diags_merge(ctx->diags, out->each[i].diags);
     return status;
 }

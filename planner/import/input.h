@@ -16,13 +16,24 @@ struct vp_setting {
     const char *key;   /* as typed, for messages: "--context" */
 };
 
-struct vp_scenarios {
-    struct vp_scenario **items;
-    size_t count;
+/* One scenario of an input, good or not. */
+struct vp_scenario_read_result {
+    const char *name;
+    struct vp_scenario *scenario; /* finished; NULL when it has faults */
+    struct vp_diags *diags;       /* its own, with those of what it shares with others */
+    enum vp_status status;
 };
 
-/* Faults of all scenarios are in the diagnostics; on VP_OK every scenario is finished (all
- * defaults resolved, model frozen). */
+struct vp_scenarios {
+    struct vp_scenario **items; /* the good ones */
+    size_t count;
+    struct vp_scenario_read_result *each; /* all; none when the input itself cannot be read */
+    size_t each_count;
+    struct vp_diags *shared; /* of the input itself */
+};
+
+/* Faults of all scenarios, each told once, are in the context's diagnostics; on VP_OK every
+ * scenario is finished (all defaults resolved, model frozen). */
 enum vp_status vp_input_read(struct vp_ctx *ctx, struct vp_scenarios *out, const char *input,
                              const struct vp_setting *settings, size_t setting_count);
 

@@ -121,6 +121,7 @@ enum vp_status vp_model_read(struct vp_ctx *ctx, struct vp_model **out, const st
         return status;
     struct vp_model *model = VP_NEW(ctx->arena, struct vp_model);
     status = build(ctx, model, &d);
+    vp_node_bool(&model->gradient_checkpointing, vp_node_get(d.config, "gradient_checkpointing"));
     if (!model->pos.line)
         model->pos = d.config->pos;
     if (d.name)

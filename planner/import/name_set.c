@@ -15,6 +15,7 @@ struct vp_name_pattern {
     bool canonical; /* the glob is in canonical form and tried against that only */
     bool inside;    /* it names modules inside what it matches, too */
     bool wrapped;   /* it speaks of a wrapping model, so those forms are tried */
+    bool anywhere;  /* it begins with any text: what matches a form matches a longer one, too */
 };
 
 /* ---- canonical names ---- */
@@ -128,10 +129,11 @@ bool vp_module_name(struct vp_module_name *out, const char *module) {
     int name_count = strcmp(own, out->canonical) == 0 ? 1 : 2;
     int wrap_count = vp_text_starts(own, "lm_head") ? 1 : 3; /* the head stands beside "model" */
     bool ok = true;
-    for (int i = 0; i < name_count; i++) {
+    for (int i = 0; i < name_count; i++)
+        ok = ok && add_form(out, wrap_count == 1 ? "" : "model.", names[i]);
+    out->longest_forms = out->all_forms;
+    for (int i = 0; i < name_count && wrap_count > 1; i++)
         ok = ok && add_form(out, "", names[i]);
-        ok = ok && (wrap_count == 1 || add_form(out, "model.", names[i]));
-    }
     out->plain_forms = out->all_forms;
     for (int i = 0; i < name_count; i++)
         for (int wrap = 0; wrap < wrap_count; wrap++)
@@ -222,11 +224,27 @@ static const char *regex_to_glob(struct vp_arena *arena, const char *pattern) {
     return vp_buf_text(&buf);
 }
 
+/* ".*" with no alternative to it ("a|b" outside parentheses). Classes are not looked into: with
+ * one the answer is no. */
+static bool begins_with_any_text(const char *pattern) {
+    int depth = 0;
+    if (!vp_text_starts(pattern, ".*"))
+        return false;
+    for (const char *p = pattern; *p; p++) {
+        if (*p == '[' || (*p == '|' && depth == 0))
+            return false;
+        depth += (*p == '(') - (*p == ')');
+        p += *p == '\\' && p[1];
+    }
+    return true;
+}
+
 bool vp_name_set_add_regex(struct vp_arena *arena, struct vp_name_set *set, const char **why,
                            const char *pattern) {
     struct vp_name_pattern entry = {.wrapped = names_wrapper(pattern)};
     *why = NULL;
     entry.glob = regex_to_glob(arena, pattern);
+    entry.anywhere = entry.glob ? *entry.glob == '*' : begins_with_any_text(pattern);
     if (!entry.glob && !vp_regex_compile(arena, &entry.regex, why, pattern))
         return false;
     add_pattern(arena, set, entry);
@@ -240,6 +258,7 @@ static bool add_glob(struct vp_arena *arena, struct vp_name_set *set, const char
     const char *canonical = canonical_copy(arena, glob);
     struct vp_name_pattern entry = {.glob = canonical, .wrapped = names_wrapper(canonical)};
     entry.inside = !vp_text_ends(canonical, "*");
+    entry.anywhere = *canonical == '*';
     entry.literal = strcspn(canonical, "*?");
     /* A leading wildcard may stand for a prefix that the canonical form has not. */
     entry.canonical = !strchr("*?", *canonical) && !entry.wrapped &&
@@ -290,8 +309,8 @@ static bool has_name(const struct vp_name_set *set, const char *text, size_t n) 
 }
 
 /* Every run of whole parts of the name: a module has about six parts, so some twenty look-ups,
- * most of which no name begins like. */
-static bool has_run(const struct vp_name_set *set, const char *name) {
+ * most of which no name begins like. last: only those that hold the last part. */
+static bool has_run(const struct vp_name_set *set, const char *name, bool last) {
     const char *parts[VP_MODULE_PARTS + 1], *end = name + strlen(name);
     int count = 0;
     for (const char *p = name; p < end && count < VP_MODULE_PARTS; count++) {
@@ -299,10 +318,13 @@ static bool has_run(const struct vp_name_set *set, const char *name) {
         p += strcspn(p, ".") + 1;
     }
     parts[count] = end + 1; /* a part ends one before the next begins */
-    for (int from = 0; from < count; from++)
-        for (int to = from + 1; set->initials[(unsigned char)*parts[from]] && to <= count; to++)
+    for (int from = 0; from < count; from++) {
+        if (!set->initials[(unsigned char)*parts[from]])
+            continue;
+        for (int to = last ? count : from + 1; to <= count; to++)
             if (has_name(set, parts[from], (size_t)(parts[to] - parts[from]) - 1))
                 return true;
+    }
     return false;
 }
 
@@ -330,7 +352,9 @@ static bool pattern_matches(const struct vp_name_pattern *pattern,
                memcmp(module->canonical, pattern->glob, pattern->literal) == 0 &&
                glob_matches(pattern, module->canonical);
     }
-    int forms = pattern->wrapped ? module->all_forms : module->plain_forms;
+    int forms = pattern->wrapped    ? module->all_forms
+                : pattern->anywhere ? module->longest_forms
+                                    : module->plain_forms;
     for (int i = 0; i < forms; i++)
         if (pattern->regex ? vp_regex_match(pattern->regex, module->forms[i])
                            : glob_matches(pattern, module->forms[i]))
@@ -340,9 +364,9 @@ static bool pattern_matches(const struct vp_name_pattern *pattern,
 
 enum vp_name_match vp_name_set_match(const struct vp_name_set *set,
                                      const struct vp_module_name *module) {
-    if (set->name_count &&
-        (has_run(set, module->canonical) || (*module->fused && has_run(set, module->fused))))
-        return VP_NAME_BY_NAME;
+    if (set->name_count && (has_run(set, module->canonical, false) ||
+                            (*module->fused && has_run(set, module->fused, true))))
+        return VP_NAME_BY_NAME; /* the fused name differs in its last part only */
     for (size_t i = 0; i < set->pattern_count; i++)
         if (pattern_matches(&set->patterns[i], module))
             return VP_NAME_BY_PATTERN;

@@ -39,7 +39,8 @@ struct vp_module_name {
     size_t length;              /* of canonical */
     char fused[VP_MODULE_NAME]; /* canonical, with "qkv_proj" for "q_proj" and so on; or "" */
     char forms[VP_MODULE_FORMS][VP_MODULE_NAME]; /* what patterns are tried against: */
-    int plain_forms; /* the first ones, of a model that is not wrapped */
+    int longest_forms; /* the first ones: of a model that is not wrapped, with its prefix */
+    int plain_forms;   /* with and without its prefix */
     int all_forms;
 };
 

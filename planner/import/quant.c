@@ -1,5 +1,6 @@
 #include "planner/import/quant.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -328,6 +329,15 @@ static const char *role_names(const struct vp_block *block, enum vp_role role) {
     }
 }
 
+/* parent and then the n characters of a role's name, which is far shorter than a module's may be. */
+static void put_name(char *to, const char *parent, const char *name, size_t n) {
+    size_t m = strlen(parent);
+    assert(m + n < VP_MODULE_NAME / 2);
+    memcpy(to, parent, m);
+    memcpy(to + m, name, n);
+    to[m + n] = '\0';
+}
+
 const struct vp_scheme *vp_quant_role_scheme(const struct vp_quant *quant, uint32_t layer,
                                              const struct vp_block *block, enum vp_role role) {
     enum { MAX_NAMES = 16 };
@@ -337,13 +347,13 @@ const struct vp_scheme *vp_quant_role_scheme(const struct vp_quant *quant, uint3
     int count = 0;
     if (!quant || is_never_quantised(role))
         return quant ? &quant->plain : NULL;
+    char *own = module + snprintf(module, sizeof module, "model.layers.%u.", layer);
     for (const char *name = role_names(block, role); *name && count < MAX_NAMES - 1;) {
-        int n = (int)strcspn(name, " "), skip = (int)sizeof ATTENTION - 1;
-        snprintf(module, sizeof module, "model.layers.%u.%.*s", layer, n, name);
+        size_t n = strcspn(name, " "), skip = sizeof ATTENTION - 1;
+        put_name(own, "", name, n);
         count += vp_module_name(&names[count], module);
         if (vp_text_starts(name, ATTENTION)) { /* Nemotron-H calls all of its layers "mixer" */
-            snprintf(module, sizeof module, "model.layers.%u.mixer.%.*s", layer, n - skip,
-                     name + skip);
+            put_name(own, "mixer.", name + skip, n - skip);
             count += vp_module_name(&names[count], module);
         }
         name += n;

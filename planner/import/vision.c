@@ -1,6 +1,6 @@
 /* Vision towers and projectors: parameter counts from vision_config. Sizes follow the reference
- * code in transformers (siglip, qwen3_vl, llama4, kimi); what is unknown is left out, with a
- * warning, never guessed. */
+ * code in transformers (siglip, clip, pixtral, qwen*_vl, llama4, mllama, kimi); what is unknown is
+ * left out, with a warning, never guessed. */
 #include <string.h>
 
 #include "planner/base/text.h"
@@ -28,6 +28,15 @@ static void encoder(struct tower *t, uint64_t *matrix, uint64_t *other, uint64_t
     *other += layers * (4 * hidden + width + hidden + 4 * hidden);
 }
 
+static bool is_model(const struct tower *t, const char *type) {
+    return vp_text_eq(vp_node_text(vp_node_get(t->hf->top, "model_type")), type);
+}
+
+static void unknown_projector(struct tower *t) {
+    vp_diag_add(t->hf->ctx->diags, VP_D_EXTRA_UNMODELLED, &t->config->pos,
+                "the projector behind the vision tower is left out: its layout is not known");
+}
+
 static void siglip(struct tower *t) {
     uint64_t hidden = size(t, "hidden_size"), width = size(t, "intermediate_size");
     uint64_t layers = size(t, "num_hidden_layers"), image = size(t, "image_size");
@@ -43,7 +52,59 @@ static void siglip(struct tower *t) {
     other += side * side * hidden;                /* positions */
     other += 2 * hidden;                          /* last norm */
     vp_hf_extra(t->hf, "vision tower", matrix, other);
-    vp_hf_extra(t->hf, "projector", 0, hidden * text + hidden); /* matrix and norm, not divided */
+    if (is_model(t, "paligemma"))
+        vp_hf_extra(t->hf, "projector", 0, hidden * text + text);
+    else if (is_model(t, "gemma3")) /* matrix and norm, not divided */
+        vp_hf_extra(t->hf, "projector", 0, hidden * text + hidden);
+    else
+        unknown_projector(t);
+}
+
+/* LLaVA: two biased matrices between the tower and the model. */
+static void llava_projector(struct tower *t, uint64_t hidden) {
+    uint64_t text = t->hf->model->hidden;
+    uint64_t newline = is_model(t, "llava_next") ? text : 0; /* a vector that ends an image row */
+
+    if (!is_model(t, "llava") && !is_model(t, "llava_next"))
+        unknown_projector(t);
+    else
+        vp_hf_extra(t->hf, "projector", hidden * text + text * text, 2 * text + newline);
+}
+
+static void clip(struct tower *t) {
+    uint64_t hidden = size(t, "hidden_size"), width = size(t, "intermediate_size");
+    uint64_t layers = size(t, "num_hidden_layers"), image = size(t, "image_size");
+    uint64_t patch = size(t, "patch_size");
+    uint64_t matrix = 0, other = 0;
+
+    if (t->missing)
+        return;
+    uint64_t side = image / patch;
+    encoder(t, &matrix, &other, hidden, width, layers);
+    other += 3 * patch * patch * hidden;          /* patches */
+    other += hidden + (side * side + 1) * hidden; /* class token, positions */
+    other += 4 * hidden;                          /* norms before and after */
+    vp_hf_extra(t->hf, "vision tower", matrix, other);
+    llava_projector(t, hidden);
+}
+
+/* Pixtral: a Llama block with rotary embeddings in two dimensions. Mistral 3 joins patches first.
+ */
+static void pixtral(struct tower *t) {
+    uint64_t hidden = size(t, "hidden_size"), width = size(t, "intermediate_size");
+    uint64_t layers = size(t, "num_hidden_layers"), patch = size(t, "patch_size");
+    uint64_t text = t->hf->model->hidden, merge = 2;
+    const struct vp_node *given = vp_node_get(t->hf->top, "spatial_merge_size");
+
+    if (t->missing || (given && (!vp_node_u64(&merge, given) || merge > 64)))
+        return;
+    vp_hf_extra(t->hf, "vision tower", layers * (4 * hidden * hidden + 3 * hidden * width),
+                layers * 2 * hidden + 3 * patch * patch * hidden + hidden);
+    if (is_model(t, "mistral3"))
+        vp_hf_extra(t->hf, "projector",
+                    merge * merge * hidden * hidden + hidden * text + text * text, hidden);
+    else
+        llava_projector(t, hidden);
 }
 
 static void llama4(struct tower *t) {
@@ -89,6 +150,55 @@ static void qwen_vl(struct tower *t) {
     vp_hf_extra(t->hf, "vision tower", matrix, other);
 }
 
+/* Qwen2-VL: sizes under keys of its own. Its successor has RMSNorm, a gated feed-forward and no
+ * embed_dim. One merger of 2 x 2 patches; temporal_patch_size is 2 in all of them. */
+static void qwen2_vl(struct tower *t) {
+    bool first = vp_node_get(t->config, "embed_dim") != NULL;
+    uint64_t hidden = size(t, first ? "embed_dim" : "hidden_size");
+    uint64_t layers = size(t, "depth"), patch = size(t, "patch_size");
+    uint64_t merge = size(t, "spatial_merge_size");
+    uint64_t out = size(t, first ? "hidden_size" : "out_hidden_size");
+    uint64_t width = size(t, first ? "mlp_ratio" : "intermediate_size");
+    uint64_t gathered = hidden * merge * merge, matrix = 0, other = 0;
+
+    if (t->missing)
+        return;
+    if (first) {
+        encoder(t, &matrix, &other, hidden, width * hidden, layers);
+    } else {
+        matrix = layers * (4 * hidden * hidden + 3 * hidden * width);
+        other = layers * (4 * hidden + 2 * width + hidden + 2 * hidden);
+    }
+    other += 3 * 2 * patch * patch * hidden;
+    matrix += gathered * gathered + gathered * out;
+    other += gathered + out + (first ? 2 : 1) * hidden;
+    vp_hf_extra(t->hf, "vision tower", matrix, other);
+}
+
+/* Llama 3.2 Vision: positions by tile and aspect ratio, a second stack with a gate on each half. */
+static void mllama(struct tower *t) {
+    uint64_t hidden = size(t, "hidden_size"), width = size(t, "intermediate_size");
+    uint64_t local = size(t, "num_hidden_layers"), global = size(t, "num_global_layers");
+    uint64_t image = size(t, "image_size"), patch = size(t, "patch_size");
+    uint64_t tiles = size(t, "max_num_tiles"), out = size(t, "vision_output_dim");
+    uint64_t text = t->hf->model->hidden;
+    const struct vp_node *list = vp_node_get(t->config, "supported_aspect_ratios");
+
+    if (t->missing)
+        return;
+    uint64_t layers = local + global, patches = (image / patch) * (image / patch) + 1;
+    uint64_t ratios = 9; /* the class default: what up to four tiles can form, and none */
+    if (list && list->kind == VP_NODE_LIST)
+        ratios = list->count + 1;
+    uint64_t matrix = layers * (4 * hidden * hidden + 2 * hidden * width);
+    uint64_t other = layers * (width + hidden + 4 * hidden) + 2 * global;
+    other += hidden + 3 * patch * patch * hidden + 4 * hidden; /* token, patches, norms */
+    other += patches * hidden * (1 + ratios * tiles) + 1;      /* positions */
+    other += 2 * (ratios * tiles * hidden + 1);                /* tile positions */
+    vp_hf_extra(t->hf, "vision tower", matrix, other);
+    vp_hf_extra(t->hf, "projector", out * text, text);
+}
+
 /* Kimi K2.5 (MoonViT): learned 2-D positions, patch merger projector. */
 static void kimi(struct tower *t) {
     uint64_t hidden = size(t, "vt_hidden_size"), width = size(t, "vt_intermediate_size");
@@ -112,6 +222,12 @@ void vp_hf_vision(struct vp_hf *hf) {
         const char *type;
         void (*count)(struct tower *);
     } towers[] = {{"siglip_vision_model", siglip},
+                  {"clip_vision_model", clip},
+                  {"pixtral", pixtral},
+                  {"mllama_vision_model", mllama},
+                  {"qwen2_vl", qwen2_vl},
+                  {"qwen2_5_vl", qwen2_vl},
+
                   {"llama4_vision_model", llama4},
                   {"qwen3_vl", qwen_vl},
                   {"qwen3_vl_moe", qwen_vl},

@@ -14,6 +14,8 @@ static struct vp_sum token_bytes(const struct vp_attention *a, const struct vp_l
     if (a->kind == VP_ATTENTION_GQA)
         return vp_dtype_bytes(dtype,
                               vp_sum_mul(vp_sum_add(vp_sum(a->head_dim), a->v_head_dim), heads));
+    if (a->expanded) /* values are padded to the keys' size */
+        return vp_dtype_bytes(dtype, vp_sum_mul(vp_sum_mul(vp_sum(a->head_dim), 2), heads));
     bytes = vp_dtype_bytes(dtype, vp_sum_add(vp_sum(a->kv_lora_rank), a->qk_rope_head_dim));
     if (a->index_heads > 0) { /* sparse attention: its own FP8 format and an index key */
         if (dtype == VP_DTYPE_FP8 && a->kv_lora_rank == 512 && a->qk_rope_head_dim == 64)
@@ -52,8 +54,8 @@ static struct vp_sum vector_bytes(const struct vp_attention *a, enum vp_dtype dt
 
 /* The part of a condensed entry, with its index key (FP8 and an fp32 scale per 128), that falls on
  * one token. */
-static bool describe_condensed(struct vp_kv_type *type, const struct vp_scenario *scenario,
-                               const struct vp_attention *a) {
+static bool describe_condensed(struct vp_kv_type *type, bool *overflow,
+                               const struct vp_scenario *scenario, const struct vp_attention *a) {
     struct vp_sum entry = vector_bytes(a, scenario->precision.kv_cache);
 
     memset(type, 0, sizeof *type);
@@ -63,10 +65,12 @@ static bool describe_condensed(struct vp_kv_type *type, const struct vp_scenario
         entry = vp_sum_add(entry, a->index_head_dim + 4 * vp_ceil_div(a->index_head_dim, 128));
     type->kind = VP_KV_CONDENSED;
     type->token_bytes = vp_ceil_div(entry.v, a->compress);
-    return !entry.overflow;
+    *overflow |= entry.overflow;
+    return true;
 }
 
-static bool describe(struct vp_kv_type *type, const struct vp_scenario *scenario,
+/* False: the mixer keeps nothing. */
+static bool describe(struct vp_kv_type *type, bool *overflow, const struct vp_scenario *scenario,
                      const struct vp_attention *a, const struct vp_layout *layout) {
     bool groups = scenario->engine.kind != VP_ENGINE_VLLM ||
                   (scenario->engine.rules.window_groups && !scenario->engine.hybrid_off);
@@ -85,7 +89,7 @@ static bool describe(struct vp_kv_type *type, const struct vp_scenario *scenario
         bytes = vector_bytes(a, scenario->precision.kv_cache);
         type->token_bytes = bytes.v;
     } else {
-        type->kind = a->kind == VP_ATTENTION_MLA ? VP_KV_LATENT : VP_KV_FULL;
+        type->kind = a->kind == VP_ATTENTION_MLA && !a->expanded ? VP_KV_LATENT : VP_KV_FULL;
         if (a->source_tokens > 0) {
             type->kind = VP_KV_CROSS;
             type->window = a->source_tokens;
@@ -99,7 +103,8 @@ static bool describe(struct vp_kv_type *type, const struct vp_scenario *scenario
         bytes = token_bytes(a, layout, scenario->precision.kv_cache);
         type->token_bytes = bytes.v;
     }
-    return !bytes.overflow;
+    *overflow |= bytes.overflow;
+    return bytes.v > 0;
 }
 
 static void add_type(struct vp_kv_plan *plan, const struct vp_kv_type *type, uint64_t here,
@@ -129,11 +134,11 @@ static void collect(struct vp_kv_plan *plan, const struct vp_scenario *scenario,
         const struct vp_block *block = &model->blocks[b];
         uint64_t here = vp_stage_layers(model, stage, b);
         struct vp_kv_type type;
-        if (describe(&type, scenario, &block->attention, layout))
+        if (describe(&type, &plan->overflow, scenario, &block->attention, layout))
             add_type(plan, &type, here, block->count);
-        if (describe_condensed(&type, scenario, &block->attention))
+        if (describe_condensed(&type, &plan->overflow, scenario, &block->attention))
             add_type(plan, &type, here, block->count);
-        if (describe(&type, scenario, &block->second, layout))
+        if (describe(&type, &plan->overflow, scenario, &block->second, layout))
             add_type(plan, &type, here, block->count);
     }
 }

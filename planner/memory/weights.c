@@ -59,8 +59,22 @@ static void add_op(struct part *parts, const struct vp_scenario *scenario,
                                              vector_bytes(op, scenario->precision.compute)));
 }
 
+/* The same class of another block kind with the same sizes (a window layer beside a full one)
+ * shares its row. */
+static struct vp_row *same_row(struct vp_ledger *ledger, uint32_t first, const char *owner,
+                               const struct part *part) {
+    for (uint32_t i = first; i < ledger->count; i++) {
+        struct vp_row *row = &ledger->rows[i];
+        if (row->owner == owner && row->inputs == 5 && row->input[1].value == part->elements.v &&
+            row->input[2].value == part->data.v && row->input[3].value == part->constants.v &&
+            row->input[4].value == part->vector.v)
+            return row;
+    }
+    return NULL;
+}
+
 static void add_rows(struct vp_ledger *ledger, const struct part *parts, uint32_t layers,
-                     uint32_t device) {
+                     uint32_t device, uint32_t first) {
     for (int c = 0; c < VP_CLASS_COUNT; c++) {
         const struct part *part = &parts[c];
         struct vp_sum bytes = vp_sum_plus(vp_sum_plus(part->data, part->constants), part->vector);
@@ -69,8 +83,15 @@ static void add_rows(struct vp_ledger *ledger, const struct part *parts, uint32_
         enum vp_formula formula = part->padded           ? VP_FORMULA_W_PAD
                                   : part->elements.v > 0 ? VP_FORMULA_W_MATRIX
                                                          : VP_FORMULA_W_VECTOR;
-        struct vp_row *row =
-            vp_ledger_add(ledger, VP_C_WEIGHTS, formula, device, vp_class_name((enum vp_class)c));
+        const char *owner = vp_class_name((enum vp_class)c);
+        struct vp_row *row = same_row(ledger, first, owner, part);
+        if (row) {
+            row->layers += layers;
+            row->input[0].value = row->layers;
+            vp_row_exact(ledger, row, vp_sum_mul(bytes, row->layers));
+            continue;
+        }
+        row = vp_ledger_add(ledger, VP_C_WEIGHTS, formula, device, owner);
         row->layers = layers;
         vp_row_input(row, "layers", layers);
         vp_row_input(row, "elements", part->elements.v);
@@ -85,6 +106,7 @@ static void add_blocks(struct vp_ledger *ledger, const struct vp_scenario *scena
                        const struct vp_stage *stage, const struct vp_layout *layout,
                        uint32_t device) {
     const struct vp_model *model = scenario->model;
+    uint32_t first = ledger->count;
     struct vp_ops ops;
 
     for (uint32_t b = 0; b < model->block_count; b++) {
@@ -97,7 +119,7 @@ static void add_blocks(struct vp_ledger *ledger, const struct vp_scenario *scena
         ledger->overflow |= ops.overflow;
         for (uint32_t i = 0; i < ops.count; i++)
             add_op(parts, scenario, &model->blocks[b], &ops.item[i], layout);
-        add_rows(ledger, parts, layers, device);
+        add_rows(ledger, parts, layers, device, first);
     }
 }
 

@@ -67,9 +67,9 @@ static bool attention_equal(const struct vp_attention *a, const struct vp_attent
     bool latent = a->q_lora_rank == b->q_lora_rank && a->kv_lora_rank == b->kv_lora_rank &&
                   a->qk_nope_head_dim == b->qk_nope_head_dim &&
                   a->qk_rope_head_dim == b->qk_rope_head_dim && a->index_heads == b->index_heads &&
-                  a->index_head_dim == b->index_head_dim && a->out_groups == b->out_groups &&
-                  a->out_lora_rank == b->out_lora_rank && a->compress == b->compress &&
-                  a->overlap == b->overlap;
+                  a->index_head_dim == b->index_head_dim && a->expanded == b->expanded &&
+                  a->out_groups == b->out_groups && a->out_lora_rank == b->out_lora_rank &&
+                  a->compress == b->compress && a->overlap == b->overlap;
     bool linear = a->linear == b->linear && a->key_heads == b->key_heads &&
                   a->key_dim == b->key_dim && a->value_heads == b->value_heads &&
                   a->value_dim == b->value_dim && a->conv_kernel == b->conv_kernel &&
@@ -87,8 +87,9 @@ static bool mlp_equal(const struct vp_mlp *a, const struct vp_mlp *b) {
 static bool moe_equal(const struct vp_moe *a, const struct vp_moe *b) {
     return a->kind == b->kind && a->experts == b->experts && a->top_k == b->top_k &&
            a->intermediate == b->intermediate && a->shared_intermediate == b->shared_intermediate &&
-           a->input == b->input && a->zero_experts == b->zero_experts && a->bias == b->bias && a->router_bias == b->router_bias &&
-           a->score_bias == b->score_bias && a->shared_switch == b->shared_switch;
+           a->input == b->input && a->zero_experts == b->zero_experts && a->bias == b->bias &&
+           a->router_bias == b->router_bias && a->score_bias == b->score_bias &&
+           a->shared_switch == b->shared_switch;
 }
 
 /* The same kind of layer, whatever the counts. */

@@ -53,25 +53,30 @@ enum vp_linear_kind {
     VP_LINEAR_SHORT_CONV,  /* LFM2: a gated convolution, no recurrence */
     VP_LINEAR_LIGHTNING    /* MiniMax-01: linear attention with a fixed decay */
 };
-enum vp_mlp_kind { VP_MLP_NONE, VP_MLP_LINEAR, VP_MLP_PLAIN, VP_MLP_GATED }; /* 0, 1, 2, 3 matrices */
+enum vp_mlp_kind {
+    VP_MLP_NONE,
+    VP_MLP_LINEAR,
+    VP_MLP_PLAIN,
+    VP_MLP_GATED
+}; /* 0, 1, 2, 3 matrices */
 /* weight (RMSNorm, LayerNorm without bias); weight and bias; neither */
 enum vp_norm_kind { VP_NORM_RMS, VP_NORM_LAYER, VP_NORM_PLAIN };
-enum vp_qk_norm { VP_QK_NORM_NONE, VP_QK_NORM_HEAD, VP_QK_NORM_FULL };      /* per head_dim; all heads */
+enum vp_qk_norm { VP_QK_NORM_NONE, VP_QK_NORM_HEAD, VP_QK_NORM_FULL }; /* per head_dim; all heads */
 
 struct vp_attention {
     enum vp_attention_kind kind;
     uint64_t heads, kv_heads;
     uint64_t head_dim, v_head_dim;
-    uint64_t window; /* sliding window in tokens, 0: full */
-    uint64_t chunk;  /* chunked attention in tokens, 0: none */
+    uint64_t window;         /* sliding window in tokens, 0: full */
+    uint64_t chunk;          /* chunked attention in tokens, 0: none */
     bool qkv_bias, out_bias; /* of a recurrent layer: on its input and output projections */
     bool no_key_bias;        /* qkv_bias leaves the key projection out */
-    bool output_gate; /* the query projection carries a gate of the same width */
-    bool sinks;       /* one learned logit per head */
-    bool key_is_value; /* the value projection is the key projection (K and V are cached apart) */
-    bool shares_cache; /* reads another layer's KV cache, has none of its own */
+    bool output_gate;        /* the query projection carries a gate of the same width */
+    bool sinks;              /* one learned logit per head */
+    bool key_is_value;  /* the value projection is the key projection (K and V are cached apart) */
+    bool shares_cache;  /* reads another layer's KV cache, has none of its own */
     bool bidirectional; /* of an encoder: all tokens see each other, nothing is cached */
-    bool head_gate;    /* a projection to one output gate per head */
+    bool head_gate;     /* a projection to one output gate per head */
     uint64_t source_tokens; /* cross attention: keys and values are those of an encoder's output of
                                at most this many tokens; 0: of the layer's own input */
     enum vp_qk_norm qk_norm;
@@ -80,6 +85,8 @@ struct vp_attention {
     /* MLA: q_lora_rank 0 = a plain query projection */
     uint64_t q_lora_rank, kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim;
     uint64_t index_heads, index_head_dim; /* sparse-attention indexer, 0: none */
+
+    bool expanded; /* keys and values are cached head by head, not as the latent (MiniCPM3) */
 
     /* compressed: q_lora_rank and head_dim as above, the output projection in two steps */
     uint64_t out_groups, out_lora_rank;
@@ -97,8 +104,8 @@ struct vp_attention {
     uint64_t state_elements; /* recurrent state of one sequence */
     uint64_t parameters;     /* VP_LINEAR_GIVEN only */
     bool conv_bias;
-    bool state_norms; /* Mamba 1: norms on step size, B and C (Jamba) */
-    bool no_norm;     /* Mamba 2: none before the output projection (Falcon-H1) */
+    bool state_norms;          /* Mamba 1: norms on step size, B and C (Jamba) */
+    bool no_norm;              /* Mamba 2: none before the output projection (Falcon-H1) */
     enum vp_dtype state_dtype; /* UNSET: the compute type */
 };
 
@@ -113,9 +120,9 @@ struct vp_moe {
     uint64_t experts, top_k;
     uint64_t intermediate;        /* of one expert */
     uint64_t shared_intermediate; /* of all shared experts together, 0: none */
-    uint64_t input;               /* width the experts see; 0: the hidden size (latent MoE differs) */
-    uint64_t zero_experts;        /* the router may also choose these, which have no weights */
-    bool bias;                    /* on the experts' matrices */
+    uint64_t input;        /* width the experts see; 0: the hidden size (latent MoE differs) */
+    uint64_t zero_experts; /* the router may also choose these, which have no weights */
+    bool bias;             /* on the experts' matrices */
     bool router_bias;
     bool score_bias;    /* a correction bias per expert, fp32 */
     bool shared_switch; /* a learned gate before the shared expert */
@@ -135,16 +142,16 @@ struct vp_block {
 
 /* Tensors beside the decoder stack: vision tower, projector, per-layer embeddings, MTP layers. */
 struct vp_extra {
-    const char *name;      /* "vision tower", "projector" */
+    const char *name; /* "vision tower", "projector" */
     enum vp_class class_;
     uint64_t matrix_elements; /* divided by tensor parallelism when `sharded` */
     uint64_t other_elements;  /* whole on every rank */
-    struct vp_block *layer; /* decoder layers of this kind come on top; NULL: none */
-    uint32_t layers;              /* how many */
+    struct vp_block *layer;   /* decoder layers of this kind come on top; NULL: none */
+    uint32_t layers;          /* how many */
     bool sharded;
-    bool counted;  /* belongs to params.total */
+    bool counted;     /* belongs to params.total */
     bool first_stage; /* lives on the first pipeline stage; else on the last */
-    bool loaded;   /* in memory when serving (MTP layers are not, without speculation) */
+    bool loaded;      /* in memory when serving (MTP layers are not, without speculation) */
     uint8_t scheme;
 };
 
@@ -165,7 +172,7 @@ struct vp_model {
     const char *model_type; /* as the description says; "blocks" when hand-written */
     struct vp_pos pos;      /* of the description */
     uint64_t hidden, vocab;
-    uint64_t max_position; /* trained context, 0: not said */
+    uint64_t max_position;      /* trained context, 0: not said */
     uint64_t learned_positions; /* learned position vectors, 0: none */
     uint64_t token_types;       /* learned segment vectors (BERT), 0: none */
     bool embedding_norm;        /* a norm behind the embedding, of the final norm's kind */
@@ -173,12 +180,13 @@ struct vp_model {
     bool final_norm;
     enum vp_norm_kind final_norm_kind;
     bool head_bias;
-    enum vp_dtype dtype;      /* of the description (torch_dtype), bf16 when it says nothing */
-    uint64_t rotary_positions; /* rows of all cos/sin tables that an engine keeps; 0: none */
-    bool multimodal;          /* an encoder's outputs enter the stack */
-    bool encoder_only;        /* every layer is bidirectional: nothing is generated or cached */
-    uint64_t hyper;           /* residual streams mixed around each half of a block (DeepSeek V4's
-                                 hyper-connections); 0: one plain residual */
+    enum vp_dtype dtype;         /* of the description (torch_dtype), bf16 when it says nothing */
+    uint64_t rotary_positions;   /* rows of all cos/sin tables that an engine keeps; 0: none */
+    bool multimodal;             /* an encoder's outputs enter the stack */
+    bool encoder_only;           /* every layer is bidirectional: nothing is generated or cached */
+    bool gradient_checkpointing; /* the description asks for it, a setting of training */
+    uint64_t hyper; /* residual streams mixed around each half of a block (DeepSeek V4's
+                       hyper-connections); 0: one plain residual */
 
     struct vp_scheme schemes[VP_MAX_SCHEMES];
     uint32_t scheme_count;

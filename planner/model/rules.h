@@ -10,11 +10,11 @@
 
 /* How vLLM arrives at the bytes of its KV cache (F-VLLM-01 ... in planner/memory/vllm.h). */
 enum vp_vllm_budget {
-    VP_VLLM_TORCH_PEAK,  /* 2023: requested - torch peak; communicators not counted */
-    VP_VLLM_V0,          /* requested - weights - non-torch - activation peak */
-    VP_VLLM_V1_USED,     /* requested - (torch peak + device used - torch current) */
-    VP_VLLM_V1,          /* requested - weights - non-torch increase - activation peak increase */
-    VP_VLLM_V1_GRAPHS    /* the same, minus the graph estimate of a trial capture */
+    VP_VLLM_TORCH_PEAK, /* 2023: requested - torch peak; communicators not counted */
+    VP_VLLM_V0,         /* requested - weights - non-torch - activation peak */
+    VP_VLLM_V1_USED,    /* requested - (torch peak + device used - torch current) */
+    VP_VLLM_V1,         /* requested - weights - non-torch increase - activation peak increase */
+    VP_VLLM_V1_GRAPHS   /* the same, minus the graph estimate of a trial capture */
 };
 
 struct vp_rules {
@@ -31,10 +31,10 @@ struct vp_rules {
 
     /* activation peak: the sampler's run, per sequence and vocabulary entry in 1/1000 bytes */
     uint64_t sampler_millibytes;
-    bool sampler_adds_logits;      /* and one copy of the logits in the compute type on top */
+    bool sampler_adds_logits; /* and one copy of the logits in the compute type on top */
     uint64_t activation_fixed_bytes;
-    uint64_t multimodal_bytes;     /* outputs that the encoder's profile run keeps */
-    bool workspace_held;           /* MoE workspace stays allocated during the sampler's run */
+    uint64_t multimodal_bytes; /* outputs that the encoder's profile run keeps */
+    bool workspace_held;       /* MoE workspace stays allocated during the sampler's run */
     uint64_t activation_low_permille, activation_high_permille; /* of the estimate */
     uint64_t activation_slack_bytes;                            /* at least so much both ways */
 
@@ -42,21 +42,21 @@ struct vp_rules {
     struct vp_amount non_torch_group; /* bytes, several ranks: communicators included */
     struct vp_amount graph_base;      /* bytes, plus per layer: */
     struct vp_amount graph_per_layer;
-    struct vp_amount load_excess;     /* what "model loading took" shows beyond the tensors */
+    struct vp_amount load_excess; /* what "model loading took" shows beyond the tensors */
     /* SGLang: what mem_fraction_static leaves out by default, and how pools are shared */
-    uint64_t static_base_bytes;      /* reserved in any case */
-    uint64_t static_token_bytes;     /* per token of a prefill chunk, at least 2048 of them */
-    uint64_t static_graph_bytes;     /* per sequence of the largest captured batch */
-    uint64_t static_rank_bytes;      /* per rank of tensor x pipeline parallelism */
-    uint64_t static_least_bytes;     /* at least so much, on cards above static_least_above_bytes */
+    uint64_t static_base_bytes;  /* reserved in any case */
+    uint64_t static_token_bytes; /* per token of a prefill chunk, at least 2048 of them */
+    uint64_t static_graph_bytes; /* per sequence of the largest captured batch */
+    uint64_t static_rank_bytes;  /* per rank of tensor x pipeline parallelism */
+    uint64_t static_least_bytes; /* at least so much, on cards above static_least_above_bytes */
     uint64_t static_least_above_bytes;
-    uint64_t graph_batch;            /* largest captured batch */
-    uint64_t window_share_ppb;       /* tokens of the window pool per token of the full pool */
-    uint64_t state_share_ppb;        /* bytes of the state pool per byte of the token pool */
+    uint64_t graph_batch;      /* largest captured batch */
+    uint64_t window_share_ppb; /* tokens of the window pool per token of the full pool */
+    uint64_t state_share_ppb;  /* bytes of the state pool per byte of the token pool */
 
     uint64_t expert_width_multiple, expert_hidden_multiple; /* MXFP4 kernels pad expert sizes */
     uint64_t state_align, latent_align; /* hybrid block sizes are multiples of these */
-    const char *overhead_class;       /* name of the row that was used */
+    const char *overhead_class;         /* name of the row that was used */
     const char *overhead_source;
     bool calibrated;
 };

@@ -51,15 +51,17 @@ struct vp_gpu {
     uint64_t driver_mib;
     uint64_t runtime_mib, runtime_mib_low, runtime_mib_high; /* 0: not known */
     double memory_gb, bandwidth_gbs;
-    bool fp8;         /* has FP8 matrix units */
-    const char *fp8_formats; /* "e4m3fnuz e5m2fnuz", "" */
+    bool fp8;                       /* has FP8 matrix units */
+    const char *fp8_formats;        /* "e4m3fnuz e5m2fnuz", "" */
     double tflops_bf16, tflops_fp8; /* dense; 0: not known */
-    const char *runtime_device; /* id of what the runtime lists instead of this package; NULL */
+    const char *runtime_device;     /* id of what the runtime lists instead of this package; NULL */
     uint64_t compute_units;
+    uint64_t parts, whole_mib; /* one of so many partitions of a card of this total; 0: a card */
 };
 
 struct vp_hardware {
     const char *gpu_name; /* as the user wrote it */
+    const char *package;  /* id of the package that this names, of which gpu is one device; NULL */
     struct vp_gpu gpu;
     uint64_t count, nodes;
     uint64_t memory_bytes;   /* total of one device */
@@ -78,8 +80,8 @@ struct vp_parallel {
 enum { VP_KEEP_COUNT = VP_CLASS_COUNT };
 
 struct vp_precision {
-    const char *weights;   /* "checkpoint" or the name of a format */
-    uint64_t group_size;   /* 0: the format's default */
+    const char *weights; /* "checkpoint" or the name of a format */
+    uint64_t group_size; /* 0: the format's default */
     bool double_quant;
     enum vp_dtype kv_cache; /* resolved: never UNSET in a finished scenario */
     enum vp_dtype compute;

@@ -22,10 +22,10 @@ struct vp_scheme {
     enum vp_dtype scale_dtype;
     uint32_t group;
     uint32_t block_out, block_in;
-    enum vp_dtype zero_dtype;  /* UNSET: symmetric, no zero points; they have the scales' shape */
-    uint32_t extra_per_input;  /* bytes per input element beside the matrix (GPTQ act-order index) */
-    uint32_t pad_out, pad_in;  /* kernels pad the sizes to multiples; 0: not */
-    bool input_scale;          /* one fp32 activation scale per matrix (static activations) */
+    enum vp_dtype zero_dtype; /* UNSET: symmetric, no zero points; they have the scales' shape */
+    uint32_t extra_per_input; /* bytes per input element beside the matrix (GPTQ act-order index) */
+    uint32_t pad_out, pad_in; /* kernels pad the sizes to multiples; 0: not */
+    bool input_scale;         /* one fp32 activation scale per matrix (static activations) */
 };
 
 /* A matrix of `out` x `in`, `matrices` of them. Bytes with scales and zero points. Units: bytes. */

@@ -179,6 +179,12 @@ static void judge(struct vp_result *out, const struct vp_engine_stage *stages) {
     out->reason = VP_REASON_NONE;
     if (hardware->reserved_bytes > 0 && free_bytes < s->requested_bytes && v1 && !s->pinned)
         settle(out, VP_REASON_NO_FREE_MEMORY, 2);
+    /* V0 did not look, and ran out of it later. What the profile run took is free again by then. */
+    if (hardware->reserved_bytes > 0 && vllm && !v1 && !s->pinned)
+        settle(out, VP_REASON_NO_FREE_MEMORY,
+               s->requested_bytes + s->graphs.low > free_bytes + s->activation.high ? 2
+               : s->requested_bytes + s->graphs.likely > free_bytes                 ? 1
+                                                                                    : 0);
     for (uint32_t i = 0; i < out->device_count; i++)
         settle(out, VP_REASON_NO_FREE_MEMORY, short_for_pool(scenario, &stages[i], free_bytes));
     if (out->device_count > 0 && s->kv.types > 0 && out->report.available_kv.likely == 0)
@@ -199,6 +205,10 @@ static void judge(struct vp_result *out, const struct vp_engine_stage *stages) {
         s->requested_bytes + s->non_torch.likely + s->activation.likely + s->graphs.likely >
             free_bytes)
         settle(out, VP_REASON_TRANSIENTS, 1);
+    /* the workload fills the pool, and with what is beside it the card: no plan that fits is short
+     */
+    if (out->headroom_bytes < 0)
+        settle(out, vllm ? VP_REASON_GRAPHS : VP_REASON_TRANSIENTS, 1);
     const struct vp_device *device = &out->devices[out->worst];
     if (budget->memory_bytes > 0)
         settle(out, VP_REASON_BUDGET,

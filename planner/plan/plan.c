@@ -6,6 +6,7 @@
 #include "planner/base/units.h"
 #include "planner/memory/kv_cache.h"
 #include "planner/memory/weights.h"
+#include "planner/plan/advice.h"
 #include "planner/plan/suggest.h"
 
 static struct vp_kv_plan kv_of(const struct vp_scenario *scenario, uint32_t device) {
@@ -133,8 +134,11 @@ static const char *free_text(struct vp_ctx *ctx, const struct vp_result *out) {
             engine->blocks_override > 0 ? "num_gpu_blocks_override" : "kv_cache_memory_bytes",
             gib(ctx, out->report.weights.likely), gib(ctx, hardware->memory_bytes - taken));
     return vp_arena_printf(ctx->arena,
-                           "vLLM refuses to start: %s GiB are free, gpu_memory_utilization asks "
-                           "for %s GiB; others hold %s GiB",
+                           "%s: %s GiB are free, gpu_memory_utilization asks for %s GiB; others "
+                           "hold %s GiB",
+                           engine->rules.budget >= VP_VLLM_V1_USED
+                               ? "vLLM refuses to start"
+                               : "vLLM of this version does not look at free memory and runs out",
                            gib(ctx, hardware->memory_bytes - taken),
                            gib(ctx, out->report.requested_bytes), gib(ctx, taken));
 }
@@ -241,5 +245,6 @@ enum vp_status vp_plan_run(struct vp_ctx *ctx, struct vp_result *out,
     set_assumptions(ctx, out);
     out->reason_text = reason_text(ctx, out);
     vp_suggest(ctx, out);
+    vp_advice_add(ctx, out);
     return VP_OK;
 }

@@ -23,7 +23,10 @@ ok "help plan is plan --help" cmp -s "$dir/out" "$dir/help-plan"
 run plan --nonsense --help
 ok "--help wins over a wrong option" cmp -s "$dir/out" "$dir/help-plan"
 run list --help
-ok "an option that list lacks is not in its help" sh -c "! grep -q -e --concurrency '$dir/out'"
+ok "an option that list lacks is not in its help" sh -c "! grep -q -e --tp '$dir/out'"
+ok "one that it has is" out_has '--fits-on NAME'
+run plan --help
+ok "plan has it not" sh -c "! grep -q -e --fits-on '$dir/out'"
 run --version
 ok "--version" out_has '^vramplan [0-9]*\.[0-9]*'
 ok "--version ends with 0" code_is 0

@@ -174,9 +174,8 @@ static void layouts_that_do_not_fit(void **state) {
 static void kv_heads_are_replicated(void **state) {
     (void)state;
     assert_int_equal(finish(MODEL GPU "parallel: {tensor: 2}"), VP_OK);
-    assert_int_equal(f.diags.count, 0);
     assert_int_equal(finish(MODEL GPU "parallel: {tensor: 4}"), VP_OK);
-    fixture_expect(&f, VP_D_KV_REPLICATED, "2 KV heads on 4 ranks: each is kept 2 times");
+    assert_int_equal(f.diags.count, 0); /* what the copies take is said by the plan */
     /* three KV heads on two ranks can neither be divided nor copied */
     refused("model: {model_type: llama, hidden_size: 48, intermediate_size: 96, vocab_size: 100,\n"
             "  num_hidden_layers: 1, num_attention_heads: 6, num_key_value_heads: 3,\n"
@@ -273,16 +272,6 @@ static void stored_sums_are_forgotten_when_they_no_longer_hold(void **state) {
     s.precision.weights = "fp8";
     assert_int_equal(vp_model_requantise(&f.ctx, &s), VP_OK);
     assert_false(s.model->checkpoint.known);
-}
-
-static void fp8_without_units(void **state) {
-    (void)state;
-    assert_int_equal(finish(FP8_MODEL "hardware: {gpu: mi210}"), VP_OK);
-    fixture_expect(&f, VP_D_FP8_EMULATED, "mi210 has no FP8 units");
-    assert_int_equal(finish(MODEL "hardware: {gpu: mi210}\nprecision: {weights: fp8}"), VP_OK);
-    assert_int_equal(fixture_expect(&f, VP_D_FP8_EMULATED, "mi210")->pos.line, 5);
-    assert_int_equal(finish(MODEL GPU "precision: {weights: fp8}"), VP_OK);
-    assert_int_equal(f.diags.count, 0);
 }
 
 /* ---- lengths ---- */
@@ -417,7 +406,6 @@ int main(void) {
         TEST(weights_get_another_format),
         TEST(a_quantised_checkpoint),
         TEST(stored_sums_are_forgotten_when_they_no_longer_hold),
-        TEST(fp8_without_units),
         TEST(lengths),
         TEST(a_model_without_a_limit),
         TEST(versions),

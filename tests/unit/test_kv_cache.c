@@ -291,6 +291,8 @@ static void layers_without_a_cache(void **state) {
     assert_int_equal(plan.types, 1);
     assert_int_equal(plan.type[0].layers, 2);
 
+    builder_layer(&b, block_state(0, VP_DTYPE_BF16), 2); /* a state of no bytes */
+    assert_int_equal(builder_kv(&b, 0).types, 0);
     builder_layer(&b, kinds[1], 5); /* nothing to cache at all */
     plan = builder_kv(&b, 0);
     assert_int_equal(plan.types, 0);
@@ -298,6 +300,88 @@ static void layers_without_a_cache(void **state) {
     assert_int_equal(plan.unit_bytes, 0);
     assert_int_equal(vp_kv_units(&plan, 100000), 0);
     assert_int_equal(vp_kv_longest(&plan, 0, 1, 5000), 5000);
+}
+
+/* An encoder's layers see all tokens at once and keep nothing. */
+static void nothing_of_an_encoder(void **state) {
+    (void)state;
+    struct vp_block block = block_gqa(8, 8, 32);
+    block.attention.bidirectional = true;
+    builder_layer(&b, block, 3);
+    assert_int_equal(builder_kv(&b, 0).types, 0);
+}
+
+/* Cross attention keeps the encoder's output, however long the sequence is: at most 500 tokens. */
+static void cross_attention(void **state) {
+    (void)state;
+    struct vp_block block = block_gqa(8, 8, 32);
+    block.second = block.attention;
+    block.second.source_tokens = 500;
+    builder_layer(&b, block, 3);
+    struct vp_kv_plan plan = builder_kv(&b, 0);
+    assert_int_equal(plan.types, 2);
+    expect_type(&plan.type[0], VP_KV_FULL, 3, 1, 0);
+    expect_type(&plan.type[1], VP_KV_CROSS, 3, 1, 0);
+    assert_int_equal(plan.token_bytes, 3 * 1024); /* what grows */
+    assert_int_equal(vp_kv_units(&plan, 1), 1 + 32);
+    assert_int_equal(vp_kv_units(&plan, 1600), 100 + 32);
+    b.scenario.engine.kind = VP_ENGINE_TRANSFORMERS;
+    plan = builder_kv(&b, 0);
+    assert_int_equal(vp_kv_units(&plan, 10), 3 * 1024 * (10 + 500));
+    struct vp_ledger ledger = builder_ledger(&b);
+    vp_kv_add(&ledger, &plan, 2, 10, 0);
+    assert_int_equal(row_input(ledger_row(&ledger, 0, "cross"), "tokens_kept"), 500);
+}
+
+/* A window of single vectors and, of all tokens, an entry for every four: 512 elements and an
+ * index key of 128 bytes with a scale. In FP8 a vector takes 584 bytes. */
+static void condensed_entries(void **state) {
+    (void)state;
+    struct vp_block block = {.norms = 1};
+    block.attention = (struct vp_attention){.kind = VP_ATTENTION_COMPRESSED,
+                                            .heads = 64,
+                                            .kv_heads = 1,
+                                            .head_dim = 512,
+                                            .v_head_dim = 512,
+                                            .rotary_dim = 64,
+                                            .window = 128,
+                                            .q_lora_rank = 64,
+                                            .out_groups = 8,
+                                            .out_lora_rank = 64,
+                                            .compress = 4,
+                                            .overlap = 2,
+                                            .index_heads = 64,
+                                            .index_head_dim = 128};
+    struct vp_block kinds[] = {block, block};
+    kinds[1].attention.compress = 128;
+    kinds[1].attention.index_heads = 0;
+    builder_layers(&b, kinds, (uint32_t[]){2, 3}, 2);
+    b.scenario.parallel.tensor = 8; /* whole on every rank */
+    struct vp_kv_plan plan = builder_kv(&b, 0);
+    /* (1024 + 132) / 4 = 289 and 1024 / 128 = 8 bytes per token */
+    assert_int_equal(plan.types, 3);
+    assert_int_equal(plan.token_bytes, 2 * 289 + 3 * 8);
+    assert_int_equal(plan.cut, VP_KV_BYTES);
+    assert_int_equal(plan.block_size, 256);
+    assert_int_equal(plan.unit_bytes, 256 * 602);
+    /* 1000 tokens: 602,000 bytes and five windows of 128 x 1024 = 655,360, in units of 154,112 */
+    assert_int_equal(vp_kv_units(&plan, 1000), 9);
+    assert_int_equal(vp_kv_units(&plan, 1), 1);
+    struct vp_ledger ledger = builder_ledger(&b);
+    vp_kv_add(&ledger, &plan, 2, 1000, 0);
+    assert_int_equal(ledger_likely(&ledger, 0, VP_C_KV_CACHE), 2 * (602000 + 655360));
+    b.scenario.precision.kv_cache = VP_DTYPE_FP8;
+    plan = builder_kv(&b, 0);
+    assert_int_equal(plan.token_bytes, 2 * 179 + 3 * 5); /* 716 / 4, 584 / 128 rounded up */
+    b.scenario.engine.block_size = 512;
+    assert_int_equal(builder_kv(&b, 0).block_size, 512);
+    kinds[0].attention.head_dim = 256; /* not of that format */
+    kinds[0].attention.compress = 0;   /* a window alone */
+    builder_layers(&b, kinds, (uint32_t[]){2, 0}, 2);
+    plan = builder_kv(&b, 0);
+    assert_int_equal(plan.types, 1);
+    assert_int_equal(plan.type[0].token_bytes, 256);
+    assert_int_equal(plan.cut, VP_KV_PAGED);
 }
 
 static void kinds_of_equal_layers_join(void **state) {
@@ -624,6 +708,18 @@ static void longest(void **state) {
 
 static void overflow_is_told(void **state) {
     (void)state;
+    /* the bytes of one token, of one state, of one condensed entry */
+    builder_layer(&b, block_gqa(1, 1, UINT64_C(1) << 63), 1);
+    assert_true(builder_kv(&b, 0).overflow);
+    builder_layer(&b, block_state(UINT64_C(1) << 62, VP_DTYPE_FP32), 1);
+    assert_true(builder_kv(&b, 0).overflow);
+    struct vp_block block = block_window(1, 8, 128);
+    block.attention.kind = VP_ATTENTION_COMPRESSED;
+    block.attention.compress = 4;
+    block.attention.index_heads = 1;
+    block.attention.index_head_dim = UINT64_MAX - 10;
+    builder_layer(&b, block, 1);
+    assert_true(builder_kv(&b, 0).overflow);
     /* a token of 2^60 bytes fits, a page of 16 does not */
     builder_layer(&b, block_gqa(1, 1, UINT64_C(1) << 58), 1);
     assert_true(builder_kv(&b, 0).overflow);
@@ -683,6 +779,9 @@ int main(void) {
         T(tokens_by_kind),
         T(sparse_latent),
         T(layers_without_a_cache),
+        T(nothing_of_an_encoder),
+        T(cross_attention),
+        T(condensed_entries),
         T(kinds_of_equal_layers_join),
         T(too_many_kinds),
         T(one_group_of_unlike_pages),

@@ -106,6 +106,7 @@ static void every_member_counts(void **state) {
     CHANGE(attention.qk_rope_head_dim);
     CHANGE(attention.index_heads);
     CHANGE(attention.index_head_dim);
+    CHANGE(attention.expanded);
     CHANGE(attention.out_groups);
     CHANGE(attention.out_lora_rank);
     CHANGE(attention.compress);
@@ -146,7 +147,7 @@ static void every_member_counts(void **state) {
     vp_model_fold(&f.ctx, &model, layers, n);
     assert_int_equal(model.block_count, n);
     if (sizeof(void *) == 8) {
-        assert_int_equal(sizeof(struct vp_attention), 264);
+        assert_int_equal(sizeof(struct vp_attention), 272);
         assert_int_equal(sizeof(struct vp_mlp), 24);
         assert_int_equal(sizeof(struct vp_moe), 64);
     }

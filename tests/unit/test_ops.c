@@ -153,6 +153,45 @@ static void shared_keys_and_values(void **state) {
     assert_int_equal(op("qk_norm")->vector, 32);
 }
 
+/* A gate per head beside the output; a key projection without the bias that the others have. */
+static void gates_and_biases_apart(void **state) {
+    (void)state;
+    struct vp_block block = gqa();
+    block.attention.qkv_bias = true;
+    make(&block);
+    uint64_t plain = parameters();
+    block.attention.no_key_bias = true;
+    make(&block);
+    assert_int_equal(parameters(), plain - 16);
+    block.attention.head_gate = true;
+    make(&block);
+    expect("head_gate", 4, HIDDEN, 0);
+    assert_int_equal(parameters(), plain - 16 + 64);
+    block.norm = VP_NORM_PLAIN; /* without parameters */
+    make(&block);
+    assert_int_equal(parameters(), plain - 16 + 64 - 2 * HIDDEN);
+}
+
+/* A second mixer behind or beside the first: its projections come on top. */
+static void two_mixers(void **state) {
+    (void)state;
+    struct vp_block block = gqa();
+    make(&block);
+    uint64_t one = parameters();
+    block.second = gqa().attention; /* keys and values of an encoder's output */
+    block.second.source_tokens = 100;
+    make(&block);
+    expect("cross_q_proj", 32, HIDDEN, 0);
+    expect("cross_k_proj", 16, HIDDEN, 0);
+    expect("cross_v_proj", 12, HIDDEN, 0);
+    expect("cross_o_proj", HIDDEN, 24, 0);
+    assert_int_equal(parameters(), 2 * (one - 32) + 32); /* norms are the block's */
+    assert_non_null(nth("add", 1));
+    block.attention.kind = VP_ATTENTION_NONE;
+    make(&block);
+    assert_int_equal(parameters(), one);
+}
+
 /* A description of the cache alone has key and value sizes and nothing else. */
 static void cache_alone(void **state) {
     (void)state;
@@ -226,6 +265,69 @@ static void latent_with_indexer(void **state) {
     assert_int_equal(op("indexer.wq_b")->shard, VP_SHARD_NONE);
 }
 
+/* ---- condensed attention ---- */
+
+/* Four heads of 8 that share one vector per token; every 4 tokens make an entry, with overlap. */
+static struct vp_block compressed(void) {
+    struct vp_block block = {.norms = 1};
+    block.attention = (struct vp_attention){.kind = VP_ATTENTION_COMPRESSED,
+                                            .heads = 4,
+                                            .kv_heads = 1,
+                                            .head_dim = 8,
+                                            .v_head_dim = 8,
+                                            .rotary_dim = 2,
+                                            .q_lora_rank = 10,
+                                            .out_groups = 2,
+                                            .out_lora_rank = 3};
+    return block;
+}
+
+static void condensed(void **state) {
+    (void)state;
+    struct vp_block block = compressed();
+    make(&block);
+    /* q 16 -> 10 -> 32 with a norm, kv 16 -> 8 with a norm; out 2 x (16 -> 3), 6 -> 16 */
+    uint64_t window = 160 + 10 + 320 + 128 + 8 + 2 * 48 + 96 + HIDDEN;
+    assert_int_equal(parameters(), window);
+    expect("o_a_proj", 3, 16, 0);
+    assert_int_equal(op("o_a_proj")->matrices, 2);
+    assert_int_equal(op("o_a_proj")->flops, 2 * 96);
+    expect("o_b_proj", HIDDEN, 6, 0);
+    assert_int_equal(op("rotary")->writes, (4 + 1) * 2);
+    assert_false(has("condensed_attention"));
+
+    block.attention.compress = 4;
+    block.attention.overlap = 2;
+    make(&block);
+    /* value and weight, both twice as wide: 2 x 16 from 16, an offset per place, a norm */
+    expect("compressor", 32, HIDDEN, 4 * 16);
+    assert_int_equal(parameters(), window + 512 + 64 + 8);
+    assert_int_equal(op("attention")->flops_cached, 2 * 4 * 16);
+    assert_int_equal(op("condensed_attention")->flops_cached, 2 * 4 * 16 / 4);
+
+    block.attention.index_heads = 3;
+    block.attention.index_head_dim = 5;
+    block.attention.sinks = true;
+    make(&block);
+    expect("indexer.compressor", 20, HIDDEN, 4 * 10);
+    expect("indexer.q_b_proj", 15, 10, 0);
+    assert_int_equal(parameters(), window + 584 + 4 + (320 + 40 + 5) + 150 + 48);
+}
+
+/* Residual streams: around each half of a block, and before the head, a mix in fp32. */
+static void hyper_connections(void **state) {
+    (void)state;
+    struct vp_model model = {.hidden = HIDDEN, .hyper = 2};
+    struct vp_block block = gqa();
+    block.mlp = (struct vp_mlp){.kind = VP_MLP_PLAIN, .intermediate = 40};
+    vp_ops_block(&ops, &model, &block);
+    /* (2 + 2) x 2 weights read off 2 x 16 values, with a base each, and three scales */
+    assert_int_equal(nth("hyper_connection", 0)->vector, 8 * 33 + 3);
+    assert_int_equal(nth("hyper_connection", 1)->role, VP_ROLE_HYPER);
+    vp_ops_last(&ops, &model);
+    assert_int_equal(parameters(), 2 * 33 + 1);
+}
+
 /* ---- recurrent layers ---- */
 
 /* 2 key heads of 3, 4 value heads of 5; convolved: q, k and v. */
@@ -288,6 +390,51 @@ static void mamba2(void **state) {
     assert_int_equal(op("scan")->vector, 3 * 4);
     assert_int_equal(nth("norm", 0)->vector, 20);
     assert_int_equal(parameters(), 896 + 128 + 12 + 20 + 320 + 16);
+    block.attention.no_norm = block.attention.qkv_bias = block.attention.out_bias = true;
+    make(&block);
+    assert_int_equal(parameters(), 896 + 128 + 12 + 320 + 16 + 56 + 16);
+}
+
+static void mamba1(void **state) {
+    (void)state;
+    struct vp_block block = linear(VP_LINEAR_MAMBA1);
+    block.attention.key_heads = block.attention.value_heads = 1;
+    block.attention.key_dim = 6;    /* state */
+    block.attention.value_dim = 20; /* inner width */
+    block.attention.step_rank = 3;
+    block.attention.conv_channels = 20;
+    make(&block);
+    expect("in_proj", 40, HIDDEN, 0);
+    expect("x_proj", 3 + 2 * 6, 20, 0); /* step size, B and C */
+    expect("dt_proj", 20, 3, 20);
+    assert_int_equal(op("scan")->vector, 20 * (6 + 1)); /* decays and a skip */
+    assert_int_equal(parameters(), 640 + 80 + 300 + 80 + 140 + 320 + 16);
+    assert_true(op("x_proj")->all_reduce);
+    block.attention.state_norms = block.attention.qkv_bias = block.attention.out_bias = true;
+    make(&block);
+    assert_int_equal(parameters(), 640 + 80 + 300 + 80 + 140 + 320 + 16 + 15 + 40 + 16);
+}
+
+static void short_convolution(void **state) {
+    (void)state;
+    struct vp_block block = linear(VP_LINEAR_SHORT_CONV);
+    block.attention.conv_channels = HIDDEN;
+    block.attention.conv_kernel = 3;
+    make(&block);
+    expect("in_proj", 3 * HIDDEN, HIDDEN, 0);
+    assert_int_equal(parameters(), 768 + 48 + 256 + 16);
+    block.attention.qkv_bias = block.attention.out_bias = true;
+    make(&block);
+    assert_int_equal(parameters(), 768 + 48 + 256 + 16 + 48 + 16);
+}
+
+static void lightning(void **state) {
+    (void)state;
+    struct vp_block block = linear(VP_LINEAR_LIGHTNING);
+    make(&block);
+    expect("qkv_proj", 60, HIDDEN, 0);
+    expect("output_gate", 20, HIDDEN, 0);
+    assert_int_equal(parameters(), 960 + 20 + 320 + 320 + 16);
 }
 
 static void recurrent_by_hand(void **state) {
@@ -386,6 +533,13 @@ static void shared_and_latent_experts(void **state) {
     make(&block);
     assert_false(has("shared_expert_gate"));
 
+    block.moe.zero_experts = 2; /* may be chosen, have no weights */
+    block.moe.score_bias = true;
+    make(&block);
+    assert_int_equal(parameters(), 12 * HIDDEN + 12 + 2 * 1920);
+    block.moe.zero_experts = 0;
+    block.moe.score_bias = false;
+
     block.moe.input = 6; /* experts work in a narrower space */
     make(&block);
     expect("latent_down", 6, HIDDEN, 0);
@@ -434,6 +588,10 @@ static void ends(void **state) {
     model.learned_positions = 50;
     vp_ops_first(&ops, &model);
     assert_int_equal(parameters(), 1600 + 800);
+    model.token_types = 2; /* segments of an encoder, and its norm */
+    model.embedding_norm = true;
+    vp_ops_first(&ops, &model);
+    assert_int_equal(parameters(), 1600 + 800 + 32 + HIDDEN);
     vp_ops_last(&ops, &model);
     assert_int_equal(parameters(), 1600);
     assert_int_equal(op("lm_head")->flops, 3200);
@@ -602,6 +760,13 @@ static void parts_beside_the_stack(void **state) {
     struct vp_params params = vp_ops_params(&b.model);
     assert_int_equal(params.total, 2 * 1920 + 1010); /* MTP layers do not count */
     assert_int_equal(params.active, params.total);
+    struct vp_block layer = feed_forward(VP_MLP_PLAIN, false); /* an encoder of three such layers */
+    extras[0].layer = &layer;
+    extras[0].layers = 3;
+    assert_int_equal(vp_ops_extra_parameters(&b.model, &extras[0]).v, 1010 + 3 * 1280);
+    assert_int_equal(vp_ops_params(&b.model).total, 2 * 1920 + 1010 + 3 * 1280);
+    layer.mlp.intermediate = UINT64_C(1) << 60;
+    assert_true(vp_ops_params(&b.model).overflow);
     builder_end(&b);
 }
 
@@ -635,12 +800,19 @@ int main(void) {
         cmocka_unit_test(grouped_query),
         cmocka_unit_test(biases_norms_gate_sinks),
         cmocka_unit_test(shared_keys_and_values),
+        cmocka_unit_test(gates_and_biases_apart),
+        cmocka_unit_test(two_mixers),
         cmocka_unit_test(cache_alone),
         cmocka_unit_test(latent),
         cmocka_unit_test(latent_with_indexer),
+        cmocka_unit_test(condensed),
+        cmocka_unit_test(hyper_connections),
         cmocka_unit_test(gated_delta),
         cmocka_unit_test(kda),
         cmocka_unit_test(mamba2),
+        cmocka_unit_test(mamba1),
+        cmocka_unit_test(short_convolution),
+        cmocka_unit_test(lightning),
         cmocka_unit_test(recurrent_by_hand),
         cmocka_unit_test(dense_feed_forward),
         cmocka_unit_test(mixture),

@@ -301,9 +301,9 @@ static void padding_by_card(void **state) {
                            "hardware.gpu", CARDS[i].gpu);
         uint64_t w = CARDS[i].width;
         uint64_t experts = 32 * (2 * w * 1632 + 3072 * (w / 32 * 17) + (2 * w + 3072) * 2);
-        /* twelve layers with a window and twelve without */
-        expect(&r->ledger, 0, "experts", VP_FORMULA_W_PAD, 12 * experts);
-        assert_int_equal(ledger_owner(&r->ledger, 0, "experts"), 24 * experts);
+        /* layers with and without a window have one row */
+        expect(&r->ledger, 0, "experts", VP_FORMULA_W_PAD, 24 * experts);
+        assert_int_equal(ledger_row(&r->ledger, 0, "experts")->layers, 24);
         assert_near(r->report.weights.likely, MIB(CARDS[i].logged_mib), CARDS[i].permille);
         fixture_end(&f);
     }
@@ -428,6 +428,28 @@ static void extras(void **state) {
     assert_false(ledger_has(&ledger, 0, "projector"));
     expect(&ledger, 1, "projector", VP_FORMULA_W_EXTRA, 300 * BYTES);
     assert_false(ledger_has(&ledger, 0, "MTP") || ledger_has(&ledger, 1, "MTP"));
+
+    struct vp_block layer = dense(); /* an encoder's layers, divided like those of the stack */
+    list[1].layer = &layer;
+    list[1].layers = 3;
+    ledger = builder_ledger(&b);
+    builder_weights(&b, &ledger, 1);
+    expect(&ledger, 1, "projector", VP_FORMULA_W_EXTRA,
+           (300 + 3 * ((ATTENTION + MLP) / 2 + NORMS)) * BYTES);
+}
+
+/* Segments and the norm behind the embedding; mixing weights of residual streams, in fp32. */
+static void vectors_of_the_ends(void **state) {
+    (void)state;
+    b.model.token_types = 2;
+    b.model.embedding_norm = true;
+    b.model.hyper = 2;
+    struct vp_ledger ledger = weigh();
+    expect(&ledger, 0, "token_types", VP_FORMULA_W_VECTOR, 2 * 256 * BYTES);
+    expect(&ledger, 0, "embedding_norm", VP_FORMULA_W_VECTOR, 256 * BYTES);
+    expect(&ledger, 0, "hyper_connection", VP_FORMULA_W_VECTOR, (2 * 513 + 1) * 4);
+    /* twice (2 + 2) x 2 x (512 + 1) + 3, beside two norms of 256 */
+    expect(&ledger, 0, "norm", VP_FORMULA_W_VECTOR, 4 * (2 * (8 * 513 + 3) * 4 + NORMS * BYTES));
 }
 
 /* ---- a checkpoint's tensors ---- */
@@ -547,6 +569,12 @@ static void unsharded(void **state) {
         {.name = "MTP", .matrix_elements = 9999}};
     b.model.extras = list;
     b.model.extra_count = 2;
+    struct vp_block layer = dense();
+    list[0].layer = &layer;
+    list[0].layers = 2;
+    assert_int_equal(vp_weights_unsharded(&b.model).v, bytes - 1000 * 256 * BYTES + 105 * BYTES +
+                                                           2 * (ATTENTION + MLP + NORMS) * BYTES);
+    list[0].layer = NULL;
     assert_int_equal(vp_weights_unsharded(&b.model).v, bytes - 1000 * 256 * BYTES + 105 * BYTES);
 }
 
@@ -581,6 +609,7 @@ int main(void) {
         T(rotary_tables),
         T(absorbed_projections),
         T(extras),
+        T(vectors_of_the_ends),
         T(tensor_table),
         T(tensor_table_of_stages),
         T(tensor_table_of_experts),
