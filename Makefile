@@ -28,7 +28,7 @@ INSTALL    ?= install
 FUZZ_CC    ?= clang
 COV_CC     ?= gcc
 
-PACKAGES   := yaml-0.1
+PACKAGES   := yaml-0.1 libpcre2-8
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
 FUZZ_LIBS  := $(shell $(PKG_CONFIG) --libs jansson 2>/dev/null)
@@ -142,7 +142,7 @@ need-libraries:
 	  echo "error: $(PKG_CONFIG) not found; Debian: pkg-config (./bootstrap deps installs it)" >&2; exit 1; }
 	@$(PKG_CONFIG) --exists $(PACKAGES) || { \
 	  echo "error: pkg-config does not find all of: $(PACKAGES)" >&2; \
-	  echo "       Debian: libyaml-dev (./bootstrap deps installs them)" >&2; exit 1; }
+	  echo "       Debian: libyaml-dev libpcre2-dev (./bootstrap deps installs them)" >&2; exit 1; }
 
 need-cmocka:
 	@$(PKG_CONFIG) --exists cmocka || { \

@@ -54,6 +54,8 @@ static bool same_value(const char *path, const char *a, const char *b) {
     if (vp_text_eq(a, b))
         return true;
     enum vp_field field = vp_field_find(path);
+    for (int engine = 0; engine < VP_ENGINE_KINDS && field == VP_FIELD_COUNT; engine++)
+        field = vp_field_find_for((enum vp_engine_kind)engine, path);
     if (field == VP_FIELD_COUNT)
         return false;
     switch (vp_field_info(field)->kind) {
@@ -230,7 +232,10 @@ static void unknown_option(struct vp_ctx *ctx, enum vp_command command, const ch
     for (char *p = field; *p; p++)
         *p = *p == '-' ? '_' : *p;
     vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "unknown option --%s", name);
-    if (vp_field_find(field) != VP_FIELD_COUNT)
+    bool is_setting = false;
+    for (int engine = 0; engine < VP_ENGINE_KINDS; engine++)
+        is_setting |= vp_field_find_for((enum vp_engine_kind)engine, field) != VP_FIELD_COUNT;
+    if (is_setting)
         vp_diag_hint(ctx->diags, "an argument of the engine is given as --set %s=VALUE", field);
     else if (nearest)
         vp_diag_hint(ctx->diags, "did you mean --%s?", nearest);

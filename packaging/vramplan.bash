@@ -26,6 +26,9 @@ _vramplan() {
     --gpu)
         words=$(_vramplan_list gpus)
         ;;
+    --fits-on)
+        words=$(_vramplan_list gpus)
+        ;;
     --count)
         ;;
     --engine)
@@ -80,7 +83,7 @@ _vramplan() {
             [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
             ;;
         list)
-            words='--format --output --color --verbose --help --version'
+            words='--fits-on --count --engine --weights --kv-cache --context --concurrency --set --format --output --color --verbose --help --version'
             [[ $current == -* ]] || words='gpus models engines'
             ;;
         help)

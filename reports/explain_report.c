@@ -122,7 +122,8 @@ static void explain_total(const struct vp_page *page, const struct vp_result *re
                  {"usable", device->usable_bytes},
                  {"card", device->capacity_bytes},
                  {"engine takes", device->reserved_bytes}};
-    for (size_t i = 0; i < sizeof LINES / sizeof LINES[0]; i++) {
+    size_t count = sizeof LINES / sizeof LINES[0] - !vp_words_has_policy(result->scenario);
+    for (size_t i = 0; i < count; i++) {
         vp_page_spaces(page, INDENT);
         vp_page_left(page, LINES[i].name, 14);
         vp_page_right(page, vp_format_count(arena, LINES[i].bytes), 20);
@@ -190,9 +191,9 @@ static void fields(const struct vp_page *page, const struct vp_result *result) {
         const struct vp_source *source = &scenario->source[f];
         if (source->origin == VP_ORIGIN_UNSET)
             continue;
-        vp_page_printf(page, 0, DEEP, "%s = %s (%s)", vp_field_info((enum vp_field)f)->path,
-                       vp_field_value(arena, scenario, (enum vp_field)f),
-                       origin_text(arena, source));
+        vp_page_printf(
+            page, 0, DEEP, "%s = %s (%s)", vp_field_label(scenario->engine.kind, (enum vp_field)f),
+            vp_field_value(arena, scenario, (enum vp_field)f), origin_text(arena, source));
     }
 }
 
@@ -207,15 +208,16 @@ static void arguments(const struct vp_page *page, const char *map, const struct 
     }
 }
 
-static void measured(const struct vp_page *page, const struct vp_measured *values) {
+static void measured(const struct vp_page *page, const struct vp_scenario *scenario) {
     struct vp_arena *arena = page->out->arena;
+    const struct vp_measured *values = &scenario->measured;
     for (int m = 0; m < VP_MEASURE_COUNT; m++) {
         const char *at = vp_words_position(arena, &values->pos[m]);
         bool count = m == VP_M_BLOCKS || m == VP_M_BLOCK_SIZE;
         if (!values->known[m])
             continue;
         vp_page_printf(page, 0, DEEP, "measured.%s = %s (measured%s%s)",
-                       vp_measure_name((enum vp_measure)m),
+                       vp_measure_name(scenario->engine.kind, (enum vp_measure)m),
                        count ? vp_arena_printf(arena, "%" PRIu64, values->value[m])
                              : vp_format_gib(arena, values->value[m], 2),
                        at ? ", " : "", at ? at : "");
@@ -233,7 +235,7 @@ static void scenario_table(const struct vp_page *page, const struct vp_result *r
     fields(page, result);
     arguments(page, "engine.args", scenario->engine.args, scenario->engine.arg_count);
     arguments(page, "engine.env", scenario->engine.env, scenario->engine.env_count);
-    measured(page, &scenario->measured);
+    measured(page, scenario);
 }
 
 void vp_report_explain(struct vp_buf *out, const struct vp_result *result,

@@ -101,8 +101,8 @@ static void devices(struct vp_json *json, const struct vp_result *result) {
     vp_json_end(json, ']');
 }
 
-/* The keys of vLLM's engine report, how their numbers are written, and where they stand. */
-enum unit { GIB, COUNT, MILLI };
+/* The keys of an engine's report, how their numbers are written, and where they stand. */
+enum unit { GIB, COUNT, MILLI, SHARE };
 
 struct figure {
     const char *key;
@@ -110,22 +110,57 @@ struct figure {
     struct vp_amount amount;
 };
 
-enum { VLLM_FIGURES = 10 };
+enum { FIGURES = 10 };
 
-static void vllm_figures(struct figure out[VLLM_FIGURES], const struct vp_engine_report *v) {
-    const struct figure figures[VLLM_FIGURES] = {
-        {"weights_gib", GIB, v->weights},
-        {"activation_peak_gib", GIB, v->activation_peak},
-        {"non_torch_gib", GIB, v->non_torch},
-        {"graph_gib", GIB, v->graph},
-        {"available_kv_cache_gib", GIB, v->available_kv},
-        {"num_gpu_blocks", COUNT, v->num_gpu_blocks},
-        {"block_size", COUNT, vp_exactly(v->block_size)},
-        {"kv_cache_tokens", COUNT, v->kv_cache_tokens},
-        {"max_concurrency", MILLI, v->max_concurrency_milli},
-        {"estimated_max_model_len", COUNT, v->estimated_max_model_len},
+static size_t vllm_figures(struct figure out[FIGURES], const struct vp_engine_report *r) {
+    const struct figure figures[] = {
+        {"weights_gib", GIB, r->weights},
+        {"activation_peak_gib", GIB, r->activation_peak},
+        {"non_torch_gib", GIB, r->non_torch},
+        {"graph_gib", GIB, r->graph},
+        {"available_kv_cache_gib", GIB, r->available_kv},
+        {"num_gpu_blocks", COUNT, r->num_gpu_blocks},
+        {"block_size", COUNT, vp_exactly(r->block_size)},
+        {"kv_cache_tokens", COUNT, r->kv_cache_tokens},
+        {"max_concurrency", MILLI, r->max_concurrency_milli},
+        {"estimated_max_model_len", COUNT, r->estimated_max_model_len},
     };
     memcpy(out, figures, sizeof figures);
+    return sizeof figures / sizeof figures[0];
+}
+
+static size_t sglang_figures(struct figure out[FIGURES], const struct vp_result *result) {
+    const struct vp_engine_report *r = &result->report;
+    const struct figure figures[] = {
+        {"weights_gib", GIB, r->weights},
+        {"kv_gib", GIB, r->available_kv},
+        {"max_total_num_tokens", COUNT, r->kv_cache_tokens},
+        {"mem_fraction_static", SHARE, vp_exactly(result->scenario->engine.utilization_ppb)},
+    };
+    memcpy(out, figures, sizeof figures);
+    return sizeof figures / sizeof figures[0];
+}
+
+static size_t transformers_figures(struct figure out[FIGURES], const struct vp_engine_report *r) {
+    const struct figure figures[] = {
+        {"weights_gib", GIB, r->weights},
+        {"activation_peak_gib", GIB, r->activation_peak},
+        {"non_torch_gib", GIB, r->non_torch},
+    };
+    memcpy(out, figures, sizeof figures);
+    return sizeof figures / sizeof figures[0];
+}
+
+static size_t engine_figures(struct figure out[FIGURES], const struct vp_result *result) {
+    switch (result->scenario->engine.kind) {
+    case VP_ENGINE_VLLM:
+        return vllm_figures(out, &result->report);
+    case VP_ENGINE_SGLANG:
+        return sglang_figures(out, result);
+    case VP_ENGINE_TRANSFORMERS:
+        break;
+    }
+    return transformers_figures(out, &result->report);
 }
 
 static void key_figure(struct vp_json *json, const char *key, enum unit unit, uint64_t v) {
@@ -137,6 +172,9 @@ static void key_figure(struct vp_json *json, const char *key, enum unit unit, ui
     case MILLI:
         vp_json_real(json, from_milli(v));
         return;
+    case SHARE:
+        vp_json_real(json, (double)v / 1e9);
+        return;
     case COUNT:
         break;
     }
@@ -144,17 +182,16 @@ static void key_figure(struct vp_json *json, const char *key, enum unit unit, ui
 }
 
 static void engine_report(struct vp_json *json, const struct vp_result *result) {
-    struct figure figures[VLLM_FIGURES];
-    int count = vp_text_eq(result->scenario->engine.name, "vllm") ? VLLM_FIGURES : 0;
-    vllm_figures(figures, &result->report);
+    struct figure figures[FIGURES];
+    size_t count = engine_figures(figures, result);
     vp_json_key(json, "engine_report");
     vp_json_map(json);
-    for (int i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++)
         key_figure(json, figures[i].key, figures[i].unit, figures[i].amount.likely);
     vp_json_end(json, '}');
     vp_json_key(json, "intervals");
     vp_json_map(json);
-    for (int i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         vp_json_key(json, figures[i].key);
         vp_json_map_inline(json);
         key_figure(json, "low", figures[i].unit, figures[i].amount.low);

@@ -49,7 +49,7 @@ static void table(struct vp_buf *out, const struct vp_result *result) {
     row(out, "**needed**", worst->need.likely, card,
         vp_words_is_exact(worst->need) ? "" : vp_words_interval(arena, worst->need, 2));
     row(out, "usable", worst->usable_bytes, card, "");
-    if (worst->reserved_bytes)
+    if (worst->reserved_bytes && vp_words_has_policy(result->scenario))
         row(out,
             vp_arena_printf(arena, "%s takes",
                             escaped(arena, vp_words_engine(result->scenario->engine.name))),

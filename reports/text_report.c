@@ -148,7 +148,7 @@ static void reserved(const struct vp_page *page, const struct vp_result *result)
     const struct vp_device *device = &result->devices[result->worst];
     const char *engine = vp_words_engine(result->scenario->engine.name);
     const char *pool = vp_words_pool(arena, result);
-    if (device->reserved_bytes)
+    if (device->reserved_bytes && vp_words_has_policy(result->scenario))
         text_row(page, vp_arena_printf(arena, "%s takes", engine), device->reserved_bytes,
                  device->capacity_bytes, "by its policy, needed or not");
     if (pool)
@@ -191,12 +191,28 @@ static const char *count_or_dash(struct vp_arena *arena, uint64_t n) {
     return n ? vp_format_count(arena, n) : "-";
 }
 
+static bool is_paged(const struct vp_kv_report *kv) {
+    for (uint32_t i = 0; i < kv->group_count && i < VP_KV_GROUPS; i++)
+        if (kv->group[i].groups > 0)
+            return true;
+    return false;
+}
+
+/* What one sequence has of a layer type: pages in groups, or without pages the tokens it keeps. */
+static const char *kept(struct vp_arena *arena, const struct vp_kv_group *group, bool paged) {
+    const char *count = vp_format_count(arena, group->pages_per_sequence);
+    if (paged)
+        return vp_arena_printf(arena, "%" PRIu64 " x %s", group->groups, count);
+    return vp_text_eq(group->kind, "state") ? "-" : count;
+}
+
 /* Said when the layers do not all keep the same. */
 static void kv_groups(const struct vp_page *page, const struct vp_result *result) {
-    enum { KIND = 12, LAYERS = 14, TOKEN = 13, STATE = 15, WINDOW = 10, PAGES = 12 };
+    enum { KIND = 12, LAYERS = 14, TOKEN = 13, STATE = 15, WINDOW = 10, KEPT = 13 };
     const int end = INDENT + KIND + LAYERS + TOKEN + STATE + WINDOW;
     struct vp_arena *arena = page->out->arena;
     const struct vp_kv_report *kv = &result->kv;
+    bool paged = is_paged(kv);
     bool plain = kv->group_count == 1 &&
                  (vp_text_eq(kv->group[0].kind, "full") || vp_text_eq(kv->group[0].kind, "latent"));
     if (!kv->known || kv->group_count == 0 || plain)
@@ -207,8 +223,8 @@ static void kv_groups(const struct vp_page *page, const struct vp_result *result
     vp_page_right(page, "bytes/token", TOKEN);
     vp_page_right(page, "bytes/sequence", STATE);
     vp_page_right(page, "window", WINDOW);
-    vp_page_right(page, "pages", PAGES);
-    vp_page_wrap(page, end + PAGES, 2, "");
+    vp_page_right(page, paged ? "pages" : "tokens kept", KEPT);
+    vp_page_wrap(page, end + KEPT, 2, "");
     for (uint32_t i = 0; i < kv->group_count && i < VP_KV_GROUPS; i++) {
         const struct vp_kv_group *group = &kv->group[i];
         const char *layers = vp_format_count(arena, group->layers);
@@ -220,15 +236,13 @@ static void kv_groups(const struct vp_page *page, const struct vp_result *result
         vp_page_right(page, count_or_dash(arena, group->bytes_per_token), TOKEN);
         vp_page_right(page, count_or_dash(arena, group->state_bytes), STATE);
         vp_page_right(page, count_or_dash(arena, group->window), WINDOW);
-        vp_page_right(page,
-                      vp_arena_printf(arena, "%" PRIu64 " x %s", group->groups,
-                                      vp_format_count(arena, group->pages_per_sequence)),
-                      PAGES);
-        vp_page_wrap(page, end + PAGES, 2, "");
+        vp_page_right(page, kept(arena, group, paged), KEPT);
+        vp_page_wrap(page, end + KEPT, 2, "");
     }
     vp_page_spaces(page, INDENT);
     vp_page_wrap(page, INDENT, INDENT,
-                 "(bytes of one layer on one rank; pages: groups x pages of one sequence)");
+                 paged ? "(bytes of one layer on one rank; pages: groups x pages of one sequence)"
+                       : "(bytes of one layer on one rank; tokens of one sequence)");
 }
 
 static void add_cost(struct vp_buf *out, const char *name, const char *text) {
@@ -309,40 +323,79 @@ static void assumptions(const struct vp_page *page, const struct vp_result *resu
     }
 }
 
+struct log_line {
+    const char *label;
+    struct vp_amount amount;
+};
+
+enum { LOG_LINES = 5 };
+
 /* The figures under the names that the engine's log uses. */
+static size_t log_figures(struct log_line out[LOG_LINES], const struct vp_result *result) {
+    const struct vp_engine_report *r = &result->report;
+    size_t n = 0;
+    out[n++] = (struct log_line){"model weights", r->weights};
+    if (result->scenario->engine.kind == VP_ENGINE_SGLANG) {
+        out[n++] = (struct log_line){"KV pool", r->available_kv};
+        return n;
+    }
+    out[n++] = (struct log_line){"activation peak", r->activation_peak};
+    out[n++] = (struct log_line){"non-torch memory", r->non_torch};
+    if (result->scenario->engine.kind == VP_ENGINE_TRANSFORMERS)
+        return n;
+    out[n++] = (struct log_line){r->graphs_in_budget ? "graphs, inside the budget"
+                                                     : "graphs, on top of the budget",
+                                 r->graph};
+    out[n++] = (struct log_line){"available KV cache", r->available_kv};
+    return n;
+}
+
+static const char *log_title(enum vp_engine_kind engine) {
+    static const char *const TITLES[VP_ENGINE_KINDS] = {
+        [VP_ENGINE_VLLM] = "vLLM's log should show, GiB:",
+        [VP_ENGINE_SGLANG] = "SGLang's log should show, GiB:",
+        [VP_ENGINE_TRANSFORMERS] = "torch and the driver should show, GiB:",
+    };
+    return TITLES[engine];
+}
+
+static void log_counts(const struct vp_page *page, const struct vp_result *result) {
+    struct vp_arena *arena = page->out->arena;
+    const struct vp_engine_report *r = &result->report;
+    const struct vp_engine *engine = &result->scenario->engine;
+    if (!vp_words_has_policy(result->scenario))
+        return;
+    vp_page_spaces(page, INDENT);
+    if (engine->kind == VP_ENGINE_SGLANG)
+        vp_page_printf(page, INDENT, 2 * INDENT, "max_total_num_tokens %s, mem_fraction_static %s",
+                       vp_format_count(arena, r->kv_cache_tokens.likely),
+                       vp_field_value(arena, result->scenario, VP_F_UTILIZATION));
+    else
+        vp_page_printf(page, INDENT, 2 * INDENT,
+                       "%s KV blocks of %" PRIu64 ", KV cache size %s tokens, maximum concurrency "
+                       "%sx at max_model_len %" PRIu64 ", estimated maximum model length %s",
+                       vp_format_count(arena, r->num_gpu_blocks.likely), r->block_size,
+                       vp_format_count(arena, r->kv_cache_tokens.likely),
+                       vp_words_milli(arena, r->max_concurrency_milli.likely),
+                       engine->max_model_len,
+                       vp_format_count(arena, r->estimated_max_model_len.likely));
+}
+
 static void log_lines(const struct vp_page *page, const struct vp_result *result) {
     struct vp_arena *arena = page->out->arena;
-    const struct vp_engine_report *v = &result->report;
-    if (!vp_text_eq(result->scenario->engine.name, "vllm"))
-        return;
-    const struct vp_fact lines[] = {
-        {"model weights", how_sure(arena, "", v->weights)},
-        {"activation peak", how_sure(arena, "", v->activation_peak)},
-        {"non-torch memory", how_sure(arena, "", v->non_torch)},
-        {v->graphs_in_budget ? "graphs, inside the budget" : "graphs, on top of the budget",
-         how_sure(arena, "", v->graph)},
-        {"available KV cache", how_sure(arena, "", v->available_kv)},
-    };
-    const uint64_t likely[] = {v->weights.likely, v->activation_peak.likely, v->non_torch.likely,
-                               v->graph.likely, v->available_kv.likely};
+    struct log_line line[LOG_LINES];
+    size_t count = log_figures(line, result);
     vp_buf_add(page->out, "\n");
-    vp_page_title(page, "vLLM's log should show, GiB:");
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+    vp_page_title(page, log_title(result->scenario->engine.kind));
+    for (size_t i = 0; i < count; i++) {
         vp_page_spaces(page, INDENT);
-        vp_page_left(page, lines[i].label, 2 * NAME);
-        vp_page_right(page, vp_format_gib(arena, likely[i], 2), GIB);
+        vp_page_left(page, line[i].label, 2 * NAME);
+        vp_page_right(page, vp_format_gib(arena, line[i].amount.likely, 2), GIB);
         vp_page_spaces(page, GAP);
-        vp_page_wrap(page, INDENT + 2 * NAME + GIB + GAP, INDENT, lines[i].value);
+        vp_page_wrap(page, INDENT + 2 * NAME + GIB + GAP, INDENT,
+                     how_sure(arena, "", line[i].amount));
     }
-    vp_page_spaces(page, INDENT);
-    vp_page_printf(page, INDENT, 2 * INDENT,
-                   "%s KV blocks of %" PRIu64 ", KV cache size %s tokens, maximum concurrency %sx "
-                   "at max_model_len %" PRIu64 ", estimated maximum model length %s",
-                   vp_format_count(arena, v->num_gpu_blocks.likely), v->block_size,
-                   vp_format_count(arena, v->kv_cache_tokens.likely),
-                   vp_words_milli(arena, v->max_concurrency_milli.likely),
-                   result->scenario->engine.max_model_len,
-                   vp_format_count(arena, v->estimated_max_model_len.likely));
+    log_counts(page, result);
 }
 
 static void parameters(const struct vp_page *page, const struct vp_result *result) {

@@ -189,25 +189,29 @@ static const char *format_gb(struct vp_arena *arena, uint64_t bytes) {
     return vp_arena_printf(arena, "%" PRIu64 ".%02" PRIu64, hundredths / 100, hundredths % 100);
 }
 
+/* What the engine sets aside by its policy; transformers has none. */
 static void add_policy(struct vp_buf *out, const struct vp_result *result) {
     const struct vp_engine *engine = &result->scenario->engine;
     const struct vp_device *worst = &result->devices[result->worst];
     uint64_t requested = result->report.requested_bytes;
-    if (!vp_text_eq(engine->name, "vllm") || requested == 0) {
-        vp_buf_printf(out, "; usable %s GiB", vp_format_gib(out->arena, worst->usable_bytes, 2));
+    const char *usable = vp_format_gib(out->arena, worst->usable_bytes, 2);
+    if (engine->kind == VP_ENGINE_TRANSFORMERS || requested == 0) {
+        vp_buf_printf(out, "; %susable %s GiB",
+                      requested ? "transformers takes what it needs, " : "", usable);
         return;
     }
-    vp_buf_printf(out, "; vLLM may take %s = %s GiB",
+    vp_buf_printf(out, "; %s %s = %s GiB",
+                  engine->kind == VP_ENGINE_SGLANG ? "SGLang's static share" : "vLLM may take",
                   vp_words_percent(out->arena, engine->utilization_ppb),
                   vp_format_gib(out->arena, requested, 2));
     if (engine->kv_cache_bytes)
         vp_buf_printf(out, ", KV cache set to %s GiB",
                       vp_format_gib(out->arena, engine->kv_cache_bytes, 2));
-    if (worst->usable_bytes > requested && !result->report.graphs_in_budget)
-        vp_buf_printf(out, ", with graphs on top %s GiB",
-                      vp_format_gib(out->arena, worst->usable_bytes, 2));
-    else if (worst->usable_bytes != requested)
-        vp_buf_printf(out, ", usable %s GiB", vp_format_gib(out->arena, worst->usable_bytes, 2));
+    if (worst->usable_bytes == requested)
+        return;
+    bool on_top = engine->kind == VP_ENGINE_VLLM && worst->usable_bytes > requested &&
+                  !result->report.graphs_in_budget;
+    vp_buf_printf(out, ", %s %s GiB", on_top ? "with graphs on top" : "usable", usable);
 }
 
 const char *vp_words_devices(struct vp_arena *arena, const struct vp_result *result) {
@@ -323,19 +327,23 @@ const char *vp_words_first_order(struct vp_arena *arena, const struct vp_result 
 }
 
 const char *vp_words_pool(struct vp_arena *arena, const struct vp_result *result) {
-    const struct vp_engine_report *vllm = &result->report;
+    const struct vp_engine_report *report = &result->report;
     const struct vp_kv_report *kv = &result->kv;
-    if (!vp_text_eq(result->scenario->engine.name, "vllm") || !kv->known)
+    if (!vp_words_has_policy(result->scenario) || !kv->known)
         return NULL;
-    if (vllm->available_negative)
+    if (report->available_negative)
         return "nothing is left for a KV cache";
     struct vp_buf out = {.arena = arena};
     vp_buf_printf(&out, "%s tokens, %s x %" PRIu64, vp_format_count(arena, kv->tokens),
                   vp_words_milli(arena, kv->max_concurrency_milli),
                   result->scenario->serve.context);
-    if (!vp_words_is_exact(vllm->available_kv))
-        vp_buf_printf(&out, " (%s)", vp_words_interval(arena, vllm->available_kv, 2));
+    if (!vp_words_is_exact(report->available_kv))
+        vp_buf_printf(&out, " (%s)", vp_words_interval(arena, report->available_kv, 2));
     return vp_buf_text(&out);
+}
+
+bool vp_words_has_policy(const struct vp_scenario *scenario) {
+    return scenario->engine.kind != VP_ENGINE_TRANSFORMERS;
 }
 
 const char *vp_words_position(struct vp_arena *arena, const struct vp_pos *pos) {

@@ -43,6 +43,8 @@ const char *vp_words_need(struct vp_arena *arena, const struct vp_result *result
 const char *vp_words_weights_alone(struct vp_arena *arena, const struct vp_result *result);
 /* "rule of thumb: ... GiB; it misses ..."; NULL when there is none */
 const char *vp_words_first_order(struct vp_arena *arena, const struct vp_result *result);
+/* The engine sets memory aside ahead of need. */
+bool vp_words_has_policy(const struct vp_scenario *scenario);
 /* "646,720 tokens, 19.73 sequences of 32768"; NULL when the engine has no pool */
 const char *vp_words_pool(struct vp_arena *arena, const struct vp_result *result);
 /* "file:line:column" of a position, NULL when it has no file */

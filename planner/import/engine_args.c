@@ -6,17 +6,32 @@
 #include "planner/import/document.h"
 #include "planner/model/requantise.h"
 
-enum action { SAME, QUANTIZATION, STATE, REFUSE, NOT_MODELLED };
+enum action {
+    SAME,
+    DATA,
+    ATTENTION,
+    CHUNK,
+    RUNNING,
+    QUANTIZATION,
+    INT8,
+    NF4,
+    CONFIG,
+    CACHE,
+    STATE,
+    REFUSE,
+    NOT_MODELLED
+};
 
 struct row {
+    enum vp_engine_kind engine;
     const char *key;
     enum action action;
     enum vp_field field;
 };
 
 static const struct row ROWS[] = {
-#define X(key, action, field) {key, action, VP_F_##field},
-#include "planner/import/vllm_args.def"
+#define X(engine, key, action, field) {VP_ENGINE_##engine, key, action, VP_F_##field},
+#include "planner/import/engine_args.def"
 #undef X
 };
 
@@ -24,7 +39,7 @@ static const struct {
     const char *method, *format;
 } METHODS[] = {
 #define X(method, format) {method, format},
-#include "planner/import/vllm_methods.def"
+#include "planner/import/engine_methods.def"
 #undef X
 };
 
@@ -43,12 +58,20 @@ static const char *canonical(struct vp_ctx *ctx, const char *key) {
     return out;
 }
 
-static struct row look_up(struct vp_ctx *ctx, const char *key) {
+static bool is_row_of(const struct row *row, enum vp_engine_kind engine, const char *key) {
+    size_t n = strlen(row->key);
+    if (row->engine != engine)
+        return false;
+    return row->key[n - 1] == '*' ? strncmp(row->key, key, n - 1) == 0 : strcmp(row->key, key) == 0;
+}
+
+static struct row look_up(struct vp_ctx *ctx, enum vp_engine_kind engine, const char *key) {
     for (size_t i = 0; i < ROW_COUNT; i++)
-        if (strcmp(ROWS[i].key, key) == 0)
+        if (is_row_of(&ROWS[i], engine, key))
             return ROWS[i];
-    enum vp_field field = vp_field_find(vp_arena_printf(ctx->arena, "%s%s", PREFIX, key));
-    return (struct row){key, field < VP_FIELD_COUNT ? SAME : NOT_MODELLED, field};
+    const char *path = vp_arena_printf(ctx->arena, "%s%s", PREFIX, key);
+    enum vp_field field = vp_field_find_for(engine, path);
+    return (struct row){engine, key, field < VP_FIELD_COUNT ? SAME : NOT_MODELLED, field};
 }
 
 static struct vp_engine_arg *find(struct vp_engine_arg *args, uint32_t count, const char *key) {
@@ -72,70 +95,175 @@ static struct vp_engine_arg *keep(struct vp_ctx *ctx, struct vp_engine_arg **arg
     return &all[(*count)++];
 }
 
-static void refuse(struct vp_reading *r, const struct row *row, const char *key,
+static const char *label_of(struct vp_reading *r, const char *as_written) {
+    return vp_reading_label(r, vp_arena_printf(r->ctx->arena, "%s%s", PREFIX, as_written));
+}
+
+static void refuse(struct vp_reading *r, const struct row *row, const char *as_written,
                    const struct vp_node *node) {
     uint64_t v;
-    bool one = row->field == VP_F_CONTEXT_PARALLEL && vp_node_u64(&v, node) && v == 1;
+    const struct vp_field_info *info = vp_field_info(row->field);
+    bool one = info->kind == VP_KIND_COUNT && vp_node_u64(&v, node) && v == 1;
     if (one || vp_value_is_harmless(node))
         return;
-    const char *path = vp_arena_printf(r->ctx->arena, "%s%s", PREFIX, key);
     vp_diag_add(r->ctx->diags, VP_D_UNMODELLED, &node->pos, "%s (%s) is not modelled yet",
-                vp_reading_label(r, path), vp_field_info(row->field)->meaning);
+                label_of(r, as_written), info->meaning);
     vp_diag_hint(r->ctx->diags, "no answer is given, because it would leave out its memory");
 }
 
-static void say(struct vp_reading *r, struct vp_said *said, const char *key,
+static struct vp_source source_of(struct vp_reading *r, const char *as_written,
+                                  const struct vp_node *node) {
+    struct vp_source source = {.origin = VP_ORIGIN_ARGS, .pos = node->pos, .key = as_written};
+    if (r->from_flags) {
+        source.origin = VP_ORIGIN_FLAG;
+        source.key = label_of(r, as_written);
+    }
+    return source;
+}
+
+static void say(struct vp_reading *r, struct vp_said *said, const char *as_written,
                 const struct vp_node *node) {
-    const char *path = vp_arena_printf(r->ctx->arena, "%s%s", PREFIX, key);
     if (vp_node_is_null(node) || said->text)
         return;
     if (!vp_node_is_scalar(node)) {
         vp_diag_add(r->ctx->diags, VP_D_BAD_VALUE, &node->pos, "%s must be text, not %s",
-                    vp_reading_label(r, path), vp_node_kind_name(node->kind));
+                    label_of(r, as_written), vp_node_kind_name(node->kind));
         return;
     }
-    *said = (struct vp_said){node->text, {.origin = VP_ORIGIN_ARGS, .pos = node->pos, .key = key}};
-    if (r->from_flags) {
-        said->source.origin = VP_ORIGIN_FLAG;
-        said->source.key = vp_reading_label(r, path);
-    }
+    *said = (struct vp_said){node->text, source_of(r, as_written, node)};
 }
 
-/* "no_enable_prefix_caching: true" is enable_prefix_caching: false. */
-static bool read_negation(struct vp_reading *r, const char *key, const char *as_written,
+/* ---- what an argument says ---- */
+
+/* A switch that says the opposite of its field: "no_enable_prefix_caching", disable_radix_cache. */
+static void read_opposite(struct vp_reading *r, enum vp_field field, const char *as_written,
                           const struct vp_node *node) {
     bool flag;
-    if (!vp_text_starts(key, "no_"))
+    if (vp_node_bool(&flag, node))
+        node = vp_node_scalar(r->ctx, VP_NODE_BOOL, flag ? "false" : "true", node->pos);
+    vp_value_read(r, field, node, VP_ORIGIN_ARGS, as_written); /* reports what is wrong */
+}
+
+static bool read_negation(struct vp_reading *r, const char *key, const char *as_written,
+                          const struct vp_node *node) {
+    if (r->out->engine.kind != VP_ENGINE_VLLM || !vp_text_starts(key, "no_"))
         return false;
-    struct row row = look_up(r->ctx, key + 3);
+    struct row row = look_up(r->ctx, VP_ENGINE_VLLM, key + 3);
     if (row.action != SAME || vp_field_info(row.field)->kind != VP_KIND_BOOL)
         return false;
-    if (!vp_node_bool(&flag, node)) {
-        vp_value_read(r, row.field, node, VP_ORIGIN_ARGS, as_written); /* reports what is wrong */
-        return true;
-    }
-    struct vp_node *inverse =
-        vp_node_scalar(r->ctx, VP_NODE_BOOL, flag ? "false" : "true", node->pos);
-    vp_value_read(r, row.field, inverse, VP_ORIGIN_ARGS, as_written);
+    read_opposite(r, row.field, as_written, node);
     return true;
+}
+
+static void read_same(struct vp_reading *r, enum vp_field field, const char *as_written,
+                      const struct vp_node *node) {
+    if (vp_field_is_negated(r->out->engine.kind, field))
+        read_opposite(r, field, as_written, node);
+    else
+        vp_value_read(r, field, node, VP_ORIGIN_ARGS, as_written);
+}
+
+static void read_chunk(struct vp_reading *r, const char *as_written, const struct vp_node *node) {
+    bool off = node->kind == VP_NODE_INT && node->text[0] == '-';
+    if (off)
+        node = vp_node_scalar(r->ctx, VP_NODE_BOOL, "false", node->pos);
+    vp_value_read(r, off ? VP_F_CHUNKED_PREFILL : VP_F_BATCHED_TOKENS, node, VP_ORIGIN_ARGS,
+                  as_written);
+}
+
+static bool parse_switch(struct vp_reading *r, bool *out, const char *as_written,
+                         const struct vp_node *node) {
+    struct vp_value value;
+    bool ok = !vp_node_is_null(node) &&
+              vp_value_parse(r, &value, VP_F_EAGER, node, label_of(r, as_written));
+    *out = ok && value.flag;
+    return ok;
+}
+
+/* The command line's comes first and stays. */
+static void read_running(struct vp_reading *r, const char *as_written, const struct vp_node *node) {
+    struct vp_value value;
+    uint64_t *most = &r->out->engine.max_running;
+    if (!vp_node_is_null(node) &&
+        vp_value_parse(r, &value, VP_F_MAX_NUM_SEQS, node, label_of(r, as_written)) && *most == 0)
+        *most = value.number;
+}
+
+static void read_format(struct vp_reading *r, const char *format, const char *as_written,
+                        const struct vp_node *node) {
+    struct vp_value value = {.text = format};
+    bool on;
+    if (!parse_switch(r, &on, as_written, node) || !on)
+        return;
+    struct vp_source source = source_of(r, as_written, node);
+    vp_value_assign(r, VP_F_WEIGHTS, &value, &source);
+}
+
+/* Classes of the cache in transformers: some keep it elsewhere or in another format. */
+static void read_cache(struct vp_reading *r, const char *as_written, const struct vp_node *node) {
+    const char *text = vp_node_is_scalar(node) ? node->text : "";
+    if (!strstr(text, "quantized") && !strstr(text, "offload"))
+        return;
+    vp_diag_add(r->ctx->diags, VP_D_UNMODELLED, &node->pos,
+                "%s: a cache of class \"%.100s\" is not modelled yet", label_of(r, as_written),
+                text);
+    vp_diag_hint(r->ctx->diags, "modelled are static and dynamic");
+}
+
+static bool apply(struct vp_reading *r, const char *key, const char *as_written,
+                  const struct vp_node *node);
+
+/* quantization_config: {load_in_4bit: true}. What moves no bytes in it is not listed. */
+static bool read_config(struct vp_reading *r, const char *as_written, const struct vp_node *node) {
+    bool used = false;
+    if (!vp_reading_is_map(r, node, label_of(r, as_written)))
+        return true;
+    for (uint32_t i = 0; i < node->count; i++) {
+        const char *inner = vp_arena_printf(r->ctx->arena, "%s.%s", as_written, node->keys[i]);
+        used |= apply(r, canonical(r->ctx, node->keys[i]), inner, node->items[i]);
+    }
+    return used;
+}
+
+static void check_state(struct vp_reading *r, const char *as_written, const struct vp_node *node) {
+    struct vp_value value;
+    if (!vp_node_is_null(node))
+        vp_value_parse(r, &value, VP_F_COMPUTE, node, label_of(r, as_written));
 }
 
 static bool apply(struct vp_reading *r, const char *key, const char *as_written,
                   const struct vp_node *node) {
-    struct row row = look_up(r->ctx, key);
+    struct row row = look_up(r->ctx, r->out->engine.kind, key);
     switch (row.action) {
     case SAME:
-        vp_value_read(r, row.field, node, VP_ORIGIN_ARGS, as_written);
+        read_same(r, row.field, as_written, node);
+        return true;
+    case DATA:
+        read_same(r, r->attention_data ? VP_F_ATTENTION_DATA : VP_F_DATA, as_written, node);
+        return true;
+    case ATTENTION:
+        return true; /* seen by vp_engine_args_scan */
+    case CHUNK:
+        read_chunk(r, as_written, node);
+        return true;
+    case RUNNING:
+        read_running(r, as_written, node);
         return true;
     case QUANTIZATION:
         say(r, &r->quantization, as_written, node);
         return true;
-    case STATE: {
-        struct vp_value value;
-        const char *path = vp_arena_printf(r->ctx->arena, "%s%s", PREFIX, as_written);
-        return vp_node_is_null(node) ||
-               vp_value_parse(r, &value, row.field, node, vp_reading_label(r, path));
-    }
+    case INT8:
+    case NF4:
+        read_format(r, row.action == INT8 ? "int8" : "nf4", as_written, node);
+        return true;
+    case CONFIG:
+        return read_config(r, as_written, node);
+    case CACHE:
+        read_cache(r, as_written, node);
+        return true;
+    case STATE:
+        check_state(r, as_written, node);
+        return true;
     case REFUSE:
         refuse(r, &row, as_written, node);
         return true;
@@ -143,6 +271,16 @@ static bool apply(struct vp_reading *r, const char *key, const char *as_written,
         break;
     }
     return read_negation(r, key, as_written, node);
+}
+
+void vp_engine_args_scan(struct vp_reading *r, const struct vp_node *args) {
+    if (!args || args->kind != VP_NODE_MAP)
+        return;
+    for (uint32_t i = 0; i < args->count && !r->attention_said; i++) {
+        const char *key = canonical(r->ctx, args->keys[i]);
+        if (look_up(r->ctx, r->out->engine.kind, key).action == ATTENTION)
+            r->attention_said = parse_switch(r, &r->attention_data, args->keys[i], args->items[i]);
+    }
 }
 
 void vp_engine_args_read(struct vp_reading *r, const struct vp_node *args) {
@@ -170,7 +308,7 @@ void vp_engine_env_read(struct vp_reading *r, const struct vp_node *env) {
         struct vp_engine_arg *arg =
             keep(r->ctx, &engine->env, &engine->env_count, name, env->items[i]);
         for (size_t k = 0; k < sizeof USED_ENV / sizeof *USED_ENV; k++)
-            arg->used |= strcmp(name, USED_ENV[k]) == 0;
+            arg->used |= engine->kind == VP_ENGINE_VLLM && strcmp(name, USED_ENV[k]) == 0;
     }
 }
 
@@ -236,30 +374,47 @@ const char *vp_engine_env(const struct vp_engine *engine, const char *name) {
 }
 
 /* A mistyped argument is no error, but its user should see it. */
-static const char *nearest_argument(const char *key) {
+static const char *nearest_argument(const struct vp_engine *engine, const char *key) {
     const char *names[ROW_COUNT + VP_FIELD_COUNT];
     size_t count = 0;
     for (size_t i = 0; i < ROW_COUNT; i++)
-        names[count++] = ROWS[i].key;
+        if (ROWS[i].engine == engine->kind)
+            names[count++] = ROWS[i].key;
     for (int i = 0; i < VP_FIELD_COUNT; i++) {
-        const char *path = vp_field_info((enum vp_field)i)->path;
-        if (vp_text_starts(path, PREFIX))
+        const char *path = vp_field_path_for(engine->kind, (enum vp_field)i);
+        if (path && vp_text_starts(path, PREFIX))
             names[count++] = path + sizeof PREFIX - 1;
     }
     return strlen(key) > 3 ? vp_text_nearest(key, names, count) : NULL;
 }
 
-void vp_engine_args_report(struct vp_ctx *ctx, const struct vp_engine *engine) {
-    for (uint32_t i = 0; i < engine->arg_count; i++) {
-        const struct vp_engine_arg *arg = &engine->args[i];
-        if (arg->used)
-            continue;
-        const char *nearest = nearest_argument(arg->key);
-        vp_diag_add(ctx->diags, VP_D_ARG_IGNORED, &arg->pos,
-                    "engine.args.%.100s is not computed with", arg->key);
-        if (nearest)
-            vp_diag_hint(ctx->diags, "did you mean %s?", nearest);
+/* What this engine calls a setting of another one; NULL: nothing. */
+static const char *own_name(struct vp_ctx *ctx, const struct vp_engine *engine, const char *key) {
+    for (int kind = 0; kind < VP_ENGINE_KINDS; kind++) {
+        struct row row = look_up(ctx, (enum vp_engine_kind)kind, key);
+        const char *path = row.action == SAME ? vp_field_path_for(engine->kind, row.field) : NULL;
+        if (path && !vp_field_is_negated(engine->kind, row.field))
+            return path;
     }
+    return NULL;
+}
+
+static void report_ignored(struct vp_ctx *ctx, const struct vp_engine *engine,
+                           const struct vp_engine_arg *arg) {
+    const char *own = own_name(ctx, engine, arg->key);
+    const char *nearest = own ? NULL : nearest_argument(engine, arg->key);
+    vp_diag_add(ctx->diags, VP_D_ARG_IGNORED, &arg->pos, "engine.args.%.100s is not computed with",
+                arg->key);
+    if (own)
+        vp_diag_hint(ctx->diags, "in %s it is %s", engine->name, own);
+    else if (nearest)
+        vp_diag_hint(ctx->diags, "did you mean %s?", nearest);
+}
+
+void vp_engine_args_report(struct vp_ctx *ctx, const struct vp_engine *engine) {
+    for (uint32_t i = 0; i < engine->arg_count; i++)
+        if (!engine->args[i].used)
+            report_ignored(ctx, engine, &engine->args[i]);
     for (uint32_t i = 0; i < engine->env_count; i++)
         if (!engine->env[i].used)
             vp_diag_add(ctx->diags, VP_D_ARG_IGNORED, &engine->env[i].pos,

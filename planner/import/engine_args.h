@@ -1,10 +1,13 @@
-/* engine.args of vLLM: its own flags onto fields (vllm_args.def). All of them are kept in the
- * scenario as text; those that are not modelled are listed as ignored. */
+/* engine.args: the engine's own flags onto fields (engine_args.def, engine_fields.def). All of them
+ * are kept in the scenario as text; those that are not modelled are listed as ignored. */
 #ifndef VP_IMPORT_ENGINE_ARGS_H
 #define VP_IMPORT_ENGINE_ARGS_H
 
 #include "planner/import/scenario_parts.h"
 
+/* What decides on the meaning of others; the engine's kind must be set. The first map that says it
+ * holds: call with the command line's, then with the file's (either may be NULL). */
+void vp_engine_args_scan(struct vp_reading *r, const struct vp_node *args);
 void vp_engine_args_read(struct vp_reading *r, const struct vp_node *args);
 void vp_engine_env_read(struct vp_reading *r, const struct vp_node *env);
 /* What `quantization` means for this model; call when the model is read (NULL: it is faulty). */

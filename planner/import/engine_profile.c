@@ -23,10 +23,18 @@ static void broken(struct situation *s, const struct vp_node *node, const char *
     s->broken = true;
 }
 
+/* A version that is a date is held against from_date and until_date. A row that names bounds of the
+ * other kind only: dates come after every release. */
 static bool version_holds(struct situation *s, const struct vp_node *row) {
-    const struct vp_node *from = vp_node_get(row, "from"), *until = vp_node_get(row, "until");
+    bool date = s->scenario->engine.version.kind == VP_VERSION_DATE;
+    const struct vp_node *from = vp_node_get(row, date ? "from_date" : "from");
+    const struct vp_node *until = vp_node_get(row, date ? "until_date" : "until");
     struct vp_version bound;
 
+    if (date && !until && vp_node_get(row, "until"))
+        return false;
+    if (!date && !from && vp_node_get(row, "from_date"))
+        return false;
     if (from && (!vp_version_parse(&bound, vp_node_text(from)) ||
                  vp_version_compare(s->scenario->engine.version, bound) < 0))
         return false;
@@ -76,10 +84,21 @@ static bool card_holds(struct situation *s, const struct vp_node *row) {
     return true;
 }
 
+static bool model_holds(struct situation *s, const struct vp_node *row) {
+    const struct vp_node *types = vp_node_get(row, "model_type");
+    const struct vp_node *ranks = vp_node_get(row, "min_tensor");
+    const struct vp_model *model = s->scenario->model;
+    uint64_t least;
+
+    if (types && !(model && model->model_type && list_has(types, model->model_type)))
+        return false;
+    return !vp_node_u64(&least, ranks) || s->scenario->parallel.tensor >= least;
+}
+
 static bool holds(struct situation *s, const struct vp_node *row) {
     const struct vp_node *env = vp_node_get(row, "env");
 
-    return version_holds(s, row) && card_holds(s, row) &&
+    return version_holds(s, row) && card_holds(s, row) && model_holds(s, row) &&
            (!env || env_holds(&s->scenario->engine, env));
 }
 
@@ -255,7 +274,6 @@ static void read_vllm(struct situation *s, struct vp_rules *out) {
     read_budget(s, out);
     out->tokens_by_concurrency =
         vp_text_eq(vp_node_text(vp_node_get(tokens, "value")), "concurrency");
-    out->window_groups = truth(s, "window_groups");
     out->default_chunked = truth(s, "chunked_prefill");
     out->default_prefix_caching = truth(s, "prefix_caching");
     out->state_pages_cached = number(s, "state_pages_cached");
@@ -266,18 +284,20 @@ static void read_vllm(struct situation *s, struct vp_rules *out) {
     out->max_batched_tokens = number(s, "max_num_batched_tokens");
 }
 
+/* A part of SGLang's reserve; one that a row leaves out is nothing. */
 static uint64_t reserve_part(struct situation *s, const struct vp_node *row, const char *key,
                              uint64_t unit) {
+    const struct vp_node *node = vp_node_get(row, key);
     uint64_t value = 0;
 
-    if (row && !vp_node_u64(&value, vp_node_get(row, key)))
-        broken(s, row, vp_arena_printf(s->ctx->arena, "'static_reserve' needs %s", key));
+    if (node && (!vp_node_u64(&value, node) || value > UINT64_C(1) << 30))
+        broken(s, node, vp_arena_printf(s->ctx->arena, "'%s' needs a whole number", key));
     return value * unit;
 }
 
 static void read_sglang(struct situation *s, struct vp_rules *out) {
     const struct vp_node *row = rule(s, "static_reserve");
-    const uint64_t kib = 1024, mib = kib * kib, gib = mib * kib;
+    const uint64_t kib = 1024, mib = kib * kib, gib = mib * kib, billion = 1000000000;
 
     out->static_base_bytes = reserve_part(s, row, "base_mib", mib);
     out->static_token_bytes = reserve_part(s, row, "token_kib", kib);
@@ -285,10 +305,16 @@ static void read_sglang(struct situation *s, struct vp_rules *out) {
     out->static_rank_bytes = reserve_part(s, row, "rank_mib", mib);
     out->static_least_bytes = reserve_part(s, row, "least_mib", mib);
     out->static_least_above_bytes = reserve_part(s, row, "least_above_gib", gib);
-    out->window_share_ppb = decimal(s, "window_share", 1000000000);
-    out->state_share_ppb = decimal(s, "state_share", 1000000000);
+    out->static_attention_bytes = reserve_part(s, row, "attention_mib", mib);
+    out->static_attention_graph_bytes = reserve_part(s, row, "attention_graph_kib", kib);
+    out->static_attention_large_bytes = reserve_part(s, row, "attention_large_kib", kib);
+    out->prefill_graph_bytes = number(s, "prefill_graph_mib") * mib;
+    out->vision_share_ppb = decimal(s, "vision_share", billion);
+    out->window_share_ppb = decimal(s, "window_share", billion);
+    out->state_share_ppb = decimal(s, "state_share", billion);
     out->max_num_seqs = number(s, "max_num_seqs");
     out->max_batched_tokens = number(s, "max_num_batched_tokens");
+    out->unchunked_tokens = number(s, "max_prefill_tokens");
     out->default_chunked = out->default_prefix_caching = true;
 }
 
@@ -306,6 +332,9 @@ enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
         read_vllm(&s, out);
     else if (scenario->engine.kind == VP_ENGINE_SGLANG)
         read_sglang(&s, out);
+    else
+        out->loads_fp32 = truth(&s, "loads_fp32");
+    out->window_groups = truth(&s, "window_groups");
     out->block_size = number(&s, "block_size");
     read_activation(&s, out);
     read_overheads(&s, out);

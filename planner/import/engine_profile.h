@@ -8,7 +8,7 @@
  * scenario->hardware and ->parallel must be resolved. A version that the profile does not cover is
  * VP_D_VERSION_UNKNOWN with the range that it does. */
 enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
-                                  const struct vp_scenario *scenario);
+                             const struct vp_scenario *scenario);
 /* The newest version that the profile knows, for a scenario without engine.version. */
 enum vp_status vp_engine_newest(struct vp_ctx *ctx, const char **out, const char *engine);
 enum vp_status vp_engine_list(struct vp_ctx *ctx, char ***names, size_t *count);

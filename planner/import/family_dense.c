@@ -167,37 +167,63 @@ void vp_family_gemma3(struct vp_hf *hf) {
         hf->model->rotary_positions += hf->model->max_position;
 }
 
-/* Gemma 4: full layers have head sizes and KV heads of their own and may use keys as values;
- * experts stand beside the dense MLP, with three norms more. */
-void vp_family_gemma4(struct vp_hf *hf) {
-    uint64_t kv = vp_hf_size_or(hf, "num_global_key_value_heads", hf->kv_heads);
-    uint64_t dim = vp_hf_size_or(hf, "global_head_dim", hf->head_dim);
-    bool moe = vp_hf_flag(hf, "enable_moe_block", false);
-    bool same = vp_hf_flag(hf, "attention_k_eq_v", false);
-    uint64_t shared = vp_hf_size_or(hf, "num_kv_shared_layers", 0);
+/* Gemma 4's small models: a vector per layer and token, from a table and from the embedding. */
+static void per_layer_inputs(struct vp_hf *hf) {
+    uint64_t width = vp_hf_size_or(hf, "hidden_size_per_layer_input", 0);
+    uint64_t hidden = hf->model->hidden;
 
-    if (vp_hf_size_or(hf, "hidden_size_per_layer_input", 0) > 0) {
-        vp_hf_fault(hf, vp_hf_find(hf, "hidden_size_per_layer_input"),
-                    "hidden_size_per_layer_input: per-layer embeddings are not modelled");
+    if (width == 0 || hf->failed)
         return;
+    uint64_t vocab = vp_hf_size(hf, "vocab_size_per_layer_input");
+    struct vp_extra *table = vp_hf_extra_plain(hf, "per-layer embeddings", 0, true);
+    table->matrix_elements =
+        vp_hf_product(hf, "vocab_size_per_layer_input", vocab, width, hf->count);
+    table->sharded = true;
+    vp_hf_extra_plain(
+        hf, "per-layer projections",
+        vp_hf_product(hf, "hidden_size_per_layer_input", 3 * width, hidden, hf->count) + width +
+            hidden * hf->count,
+        true);
+}
+
+static void gemma4_layer(struct vp_hf *hf, uint32_t i) {
+    struct vp_block *layer = &hf->layers[i];
+    struct vp_attention *a = &layer->attention;
+    uint64_t shared = vp_hf_size_or(hf, "num_kv_shared_layers", 0);
+    bool same = vp_hf_flag(hf, "attention_k_eq_v", false);
+
+    if (a->window == 0) {
+        if (same)
+            a->kv_heads = vp_hf_size_or(hf, "num_global_key_value_heads", hf->kv_heads);
+        a->head_dim = a->v_head_dim = vp_hf_size_or(hf, "global_head_dim", hf->head_dim);
+        a->key_is_value = same;
     }
-    for (uint32_t i = 0; i < hf->count; i++) {
+    a->shares_cache = shared > 0 && i + shared >= hf->count;
+    if (a->shares_cache && vp_hf_flag(hf, "use_double_wide_mlp", false))
+        layer->mlp.intermediate *= 2;
+}
+
+/* Gemma 4: full layers have head sizes of their own, and KV heads where keys serve as values; the
+ * last layers may read the cache of earlier ones; experts stand beside the dense MLP, with three
+ * norms more, a scale per input of the router and one per expert. Every layer has a scale. */
+void vp_family_gemma4(struct vp_hf *hf) {
+    bool moe = vp_hf_flag(hf, "enable_moe_block", false);
+    uint64_t scales = hf->count;
+
+    for (uint32_t i = 0; i < hf->count && !hf->failed; i++) {
         struct vp_block *layer = &hf->layers[i];
-        struct vp_attention *a = &layer->attention;
-        if (a->window == 0) {
-            a->kv_heads = kv;
-            a->head_dim = a->v_head_dim = dim;
-            a->key_is_value = same;
-        }
-        a->shares_cache = shared > 0 && i + shared >= hf->count;
+        gemma4_layer(hf, i);
         if (moe) {
             struct vp_mlp dense = layer->mlp;
             vp_hf_experts(hf, layer,
                           vp_hf_size(hf, "moe_intermediate_size|expert_intermediate_size"));
             layer->mlp = dense;
             layer->norms = 7;
+            scales += hf->model->hidden + layer->moe.experts;
         }
     }
+    vp_hf_extra_plain(hf, "layer and router scales", scales, true);
+    per_layer_inputs(hf);
     hf->model->rotary_positions += hf->model->max_position;
 }
 

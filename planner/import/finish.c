@@ -20,7 +20,8 @@ static void set_plain_defaults(struct vp_scenario *s) {
     }
 }
 
-/* A share of what vLLM may take: the base is the budget's limit, not what happens to be needed. */
+/* A share of what the engine may take: the base is the budget's limit, not what happens to be
+ * needed. */
 static void resolve_headroom(struct vp_scenario *s) {
     enum { BILLION = 1000000000 };
     struct vp_budget *budget = &s->budget;
@@ -37,13 +38,15 @@ static enum vp_status worst(enum vp_status a, enum vp_status b) {
 /* What follows from a model that could be read. */
 static enum vp_status finish_model(struct vp_ctx *ctx, struct vp_scenario *s, bool resolved) {
     uint32_t errors = ctx->diags->errors;
-    if (resolved)
+    enum vp_status status = VP_OK;
+    if (resolved) {
         vp_finish_layout(ctx, s);
-    enum vp_status status = vp_finish_precision(ctx, s);
+        status = vp_rules_read(ctx, &s->engine.rules, s);
+    }
+    status = worst(status, vp_finish_precision(ctx, s));
     vp_finish_lengths(ctx, s);
     if (!resolved || ctx->diags->errors > errors)
-        return worst(status, VP_ERR_INPUT);
-    status = worst(status, vp_rules_read(ctx, &s->engine.rules, s));
+        status = worst(status, VP_ERR_INPUT);
     if (status != VP_OK)
         return status;
     vp_finish_engine(ctx, s);

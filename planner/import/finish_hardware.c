@@ -21,7 +21,8 @@ static enum vp_status no_gpu(struct vp_ctx *ctx, const struct vp_scenario *s, en
                 none ? "hardware.count is 0: hardware.gpu and at least one device are needed"
                      : "hardware.gpu is missing");
     if (none)
-        vp_diag_hint(ctx->diags, "planning for the processor alone is not modelled for vllm");
+        vp_diag_hint(ctx->diags, "planning for the processor alone is not modelled for %s",
+                     s->engine.name);
     else
         vp_diag_hint(ctx->diags, "--gpu NAME, or hardware: {gpu: mi300x}; `vramplan list gpus` "
                                  "shows the names");

@@ -21,32 +21,53 @@ static uint64_t ranks_of(struct vp_ctx *ctx, const struct vp_scenario *s) {
     return MAX_DEVICES;
 }
 
-/* Whole experts over all ranks: parallel.expert and enable_expert_parallel say the same. */
-static void resolve_expert(struct vp_ctx *ctx, struct vp_scenario *s) {
-    struct vp_parallel *p = &s->parallel;
-    struct vp_sum product = vp_sum_mul(vp_sum(p->tensor), p->data);
-    uint64_t all = product.overflow ? UINT64_MAX : product.v;
-    bool flag_given = vp_finish_is_given(s, VP_F_EXPERT_PARALLEL);
-    if (!vp_finish_is_given(s, VP_F_EXPERT)) {
-        bool on = s->engine.expert_parallel;
-        p->expert = on ? all : 1;
-        vp_finish_note(s, VP_F_EXPERT, on ? VP_ORIGIN_DERIVED : VP_ORIGIN_DEFAULT,
-                       on ? "vllm deals experts over tensor x data ranks" : ONE);
-    } else if (flag_given && s->engine.expert_parallel != (p->expert > 1) && all > 1) {
+/* Whole experts over ranks: parallel.expert and the engine's switch say the same. */
+static void check_expert(struct vp_ctx *ctx, const struct vp_scenario *s, uint64_t all) {
+    const struct vp_parallel *p = &s->parallel;
+    const struct vp_engine *e = &s->engine;
+    bool sglang = e->kind == VP_ENGINE_SGLANG; /* groups of ranks may share an expert's width */
+    bool whole = sglang ? all % p->expert == 0 : p->expert == all;
+    if (vp_finish_is_given(s, VP_F_EXPERT_PARALLEL) && e->expert_parallel != (p->expert > 1) &&
+        all > 1) {
         vp_diag_add(ctx->diags, VP_D_CONTRADICTION, &s->source[VP_F_EXPERT_PARALLEL].pos,
-                    "engine.args.enable_expert_parallel is %s, but parallel.expert is %" PRIu64,
-                    s->engine.expert_parallel ? "true" : "false", p->expert);
-    } else if (p->expert > 1 && p->expert != all) {
+                    "%s is %s, but parallel.expert is %" PRIu64,
+                    vp_field_label(e->kind, VP_F_EXPERT_PARALLEL),
+                    e->expert_parallel ? "true" : "false", p->expert);
+    } else if (p->expert > 1 && e->kind == VP_ENGINE_TRANSFORMERS) {
+        vp_diag_add(ctx->diags, VP_D_UNMODELLED, &s->source[VP_F_EXPERT].pos,
+                    "parallel.expert is %" PRIu64 ": expert parallelism of transformers is not "
+                    "modelled yet",
+                    p->expert);
+    } else if (p->expert > 1 && !whole) {
         vp_diag_add(ctx->diags, VP_D_LAYOUT, &s->source[VP_F_EXPERT].pos,
-                    "parallel.expert is %" PRIu64 ": vllm deals experts over all tensor x data = "
-                    "%" PRIu64 " ranks",
+                    sglang ? "parallel.expert is %" PRIu64 ": it must divide the tensor-parallel "
+                             "ranks, %" PRIu64
+                           : "parallel.expert is %" PRIu64 ": vllm deals experts over all tensor x "
+                             "data = %" PRIu64 " ranks",
                     p->expert, all);
     }
-    if (flag_given)
+}
+
+static void resolve_expert(struct vp_ctx *ctx, struct vp_scenario *s) {
+    struct vp_parallel *p = &s->parallel;
+    bool vllm = s->engine.kind == VP_ENGINE_VLLM, on = s->engine.expert_parallel;
+    uint64_t all = vp_expert_ranks(s);
+    if (vp_finish_is_given(s, VP_F_EXPERT)) {
+        check_expert(ctx, s, all);
+    } else {
+        p->expert = on ? all : 1;
+        vp_finish_note(s, VP_F_EXPERT, on ? VP_ORIGIN_DERIVED : VP_ORIGIN_DEFAULT,
+                       !on    ? ONE
+                       : vllm ? "vllm deals experts over tensor x data ranks"
+                              : "sglang deals experts over the tensor ranks");
+    }
+    if (vp_finish_is_given(s, VP_F_EXPERT_PARALLEL))
         return;
     s->engine.expert_parallel = p->expert > 1;
-    vp_finish_note(s, VP_F_EXPERT_PARALLEL, p->expert > 1 ? VP_ORIGIN_DERIVED : VP_ORIGIN_DEFAULT,
-                   p->expert > 1 ? "parallel.expert is given" : "off unless asked for");
+    if (vllm)
+        vp_finish_note(s, VP_F_EXPERT_PARALLEL,
+                       p->expert > 1 ? VP_ORIGIN_DERIVED : VP_ORIGIN_DEFAULT,
+                       p->expert > 1 ? "parallel.expert is given" : "off unless asked for");
 }
 
 void vp_finish_parallel(struct vp_ctx *ctx, struct vp_scenario *s) {
@@ -64,6 +85,43 @@ void vp_finish_parallel(struct vp_ctx *ctx, struct vp_scenario *s) {
                          "tensor x pipeline x data");
     else
         vp_finish_number(s, VP_F_COUNT, &s->hardware.count, 1, VP_ORIGIN_DEFAULT, "one device");
+}
+
+/* vLLM's data ranks stand beside the tensor ranks; SGLang's attention ranks are a part of them. */
+static void check_attention_ranks(struct vp_ctx *ctx, const struct vp_scenario *s) {
+    const struct vp_parallel *p = &s->parallel;
+    const struct vp_pos *pos = &s->source[VP_F_ATTENTION_DATA].pos;
+    if (p->attention_data <= 1)
+        return;
+    switch (s->engine.kind) {
+    case VP_ENGINE_VLLM:
+        if (p->attention_data != p->data)
+            vp_diag_add(ctx->diags, VP_D_LAYOUT, pos,
+                        "parallel.attention_data is %" PRIu64 ": in vllm the attention's "
+                        "data-parallel ranks are those of parallel.data, %" PRIu64,
+                        p->attention_data, p->data);
+        return;
+    case VP_ENGINE_SGLANG:
+        if (p->data > 1) {
+            vp_diag_add(ctx->diags, VP_D_LAYOUT, pos,
+                        "parallel.attention_data is %" PRIu64 " and parallel.data %" PRIu64
+                        ": in sglang dp_size counts either ranks of the attention or whole copies",
+                        p->attention_data, p->data);
+            vp_diag_hint(ctx->diags, "without parallel.data the attention's ranks are a part of "
+                                     "the tensor-parallel ones");
+        } else if (p->tensor % p->attention_data != 0) {
+            vp_diag_add(ctx->diags, VP_D_LAYOUT, pos,
+                        "data-parallel attention on %" PRIu64 " ranks must divide the %" PRIu64
+                        " tensor-parallel ranks that it is a part of",
+                        p->attention_data, p->tensor);
+        }
+        return;
+    case VP_ENGINE_TRANSFORMERS:
+        vp_diag_add(ctx->diags, VP_D_LAYOUT, pos,
+                    "parallel.attention_data is %" PRIu64 ": transformers has no data-parallel "
+                    "attention",
+                    p->attention_data);
+    }
 }
 
 static void check_ranks(struct vp_ctx *ctx, const struct vp_scenario *s) {
@@ -90,16 +148,16 @@ static void check_ranks(struct vp_ctx *ctx, const struct vp_scenario *s) {
         vp_diag_add(ctx->diags, VP_D_LAYOUT, &s->source[VP_F_NODES].pos,
                     "hardware.count %" PRIu64 " does not divide evenly over %" PRIu64 " machines",
                     hw->count, hw->nodes);
-    if (p->tensor % p->context != 0)
+    if (p->context > 1 && s->engine.kind != VP_ENGINE_VLLM)
+        vp_diag_add(ctx->diags, VP_D_UNMODELLED, &s->source[VP_F_CONTEXT_PARALLEL].pos,
+                    "parallel.context_parallel is %" PRIu64 ": not modelled for %s yet", p->context,
+                    s->engine.name);
+    else if (p->tensor % p->context != 0)
         vp_diag_add(ctx->diags, VP_D_LAYOUT, &s->source[VP_F_CONTEXT_PARALLEL].pos,
                     "context parallelism of %" PRIu64 " must divide the %" PRIu64
                     " tensor-parallel ranks that it shares",
                     p->context, p->tensor);
-    if (p->attention_data > 1 && p->attention_data != p->data)
-        vp_diag_add(ctx->diags, VP_D_LAYOUT, &s->source[VP_F_ATTENTION_DATA].pos,
-                    "parallel.attention_data is %" PRIu64 ": in vllm the attention's data-parallel "
-                    "ranks are those of parallel.data, %" PRIu64,
-                    p->attention_data, p->data);
+    check_attention_ranks(ctx, s);
     if (p->pipeline > s->model->layer_count)
         vp_diag_add(ctx->diags, VP_D_LAYOUT, &s->source[VP_F_PIPELINE].pos,
                     "%" PRIu64 " pipeline stages for %" PRIu32 " layers", p->pipeline,
@@ -107,6 +165,21 @@ static void check_ranks(struct vp_ctx *ctx, const struct vp_scenario *s) {
 }
 
 /* ---- what tensor parallelism divides ---- */
+
+/* Ranks that share the attention's heads when `tensor` ranks share the rest. */
+static uint64_t attention_ranks(const struct vp_scenario *s, uint64_t tensor) {
+    bool within = s->engine.kind == VP_ENGINE_SGLANG && s->parallel.attention_data > 1;
+    return within ? vp_max(tensor / s->parallel.attention_data, 1) : tensor;
+}
+
+/* Ranks that share the width of each expert: all of them without expert parallelism, in vLLM the
+ * data-parallel ones too. */
+static uint64_t width_ranks(const struct vp_scenario *s, uint64_t tensor) {
+    bool vllm = s->engine.kind == VP_ENGINE_VLLM;
+    if (!s->engine.expert_parallel)
+        return vllm ? tensor * s->parallel.data : tensor;
+    return vllm ? 1 : vp_max(tensor / s->parallel.expert, 1);
+}
 
 /* The first size that `by` ranks cannot share; what NULL: all can. */
 struct misfit {
@@ -157,16 +230,15 @@ static struct misfit attention_misfit(const struct vp_attention *a, uint64_t ten
 
 static struct misfit block_misfit(const struct vp_scenario *s, const struct vp_block *block,
                                   uint64_t tensor) {
-    struct misfit m = attention_misfit(&block->attention, tensor);
+    uint64_t heads = attention_ranks(s, tensor);
+    struct misfit m = attention_misfit(&block->attention, heads);
     if (!m.what)
-        m = attention_misfit(&block->second, tensor);
+        m = attention_misfit(&block->second, heads);
     if (!m.what && block->mlp.kind != VP_MLP_NONE)
         m = share("feed-forward width", block->mlp.intermediate, tensor);
     if (m.what || block->moe.kind == VP_MLP_NONE)
         return m;
-    /* Without expert parallelism all tensor x data ranks share the width of each expert. */
-    if (!s->engine.expert_parallel)
-        m = share("expert width", block->moe.intermediate, tensor * s->parallel.data);
+    m = share("expert width", block->moe.intermediate, width_ranks(s, tensor));
     return m.what ? m : share("shared-expert width", block->moe.shared_intermediate, tensor);
 }
 
@@ -193,8 +265,8 @@ void vp_finish_layout(struct vp_ctx *ctx, const struct vp_scenario *s) {
     struct misfit m = model_misfit(s, s->parallel.tensor);
     if (m.what) {
         vp_diag_add(ctx->diags, VP_D_LAYOUT, &s->source[VP_F_TENSOR].pos,
-                    "vllm cannot divide the model's %s of %" PRIu64 " over %" PRIu64 " ranks",
-                    m.what, m.size, m.by);
+                    "%s cannot divide the model's %s of %" PRIu64 " over %" PRIu64 " ranks",
+                    s->engine.name, m.what, m.size, m.by);
         vp_diag_hint(ctx->diags, "tensor-parallel sizes that work: %s", sizes_that_work(ctx, s));
     }
 }

@@ -32,7 +32,7 @@ void vp_finish_layout(struct vp_ctx *ctx, const struct vp_scenario *scenario);
 enum vp_status vp_finish_hardware(struct vp_ctx *ctx, struct vp_scenario *scenario);
 enum vp_status vp_finish_precision(struct vp_ctx *ctx, struct vp_scenario *scenario);
 enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_scenario *scenario);
-/* Engine settings from the rules, the lengths; needs hardware and rules. */
+/* The engine's settings: needs hardware, rules, precision and lengths. */
 void vp_finish_engine(struct vp_ctx *ctx, struct vp_scenario *scenario);
 /* The lengths need the model only. */
 void vp_finish_lengths(struct vp_ctx *ctx, struct vp_scenario *scenario);

@@ -21,7 +21,8 @@ struct reading {
 /* Faults that have nothing to do with those found so far: the GPU's name, the engine's version. */
 static enum vp_status look_for_more(struct reading *r, struct vp_scenario *scenario) {
     bool given = scenario->source[VP_F_GPU].origin >= VP_ORIGIN_FILE;
-    if (!given || !vp_text_eq(scenario->engine.name, "vllm"))
+    const struct vp_engine *engine = &scenario->engine;
+    if (!given || !vp_text_eq(engine->name, vp_engine_name(engine->kind)))
         return VP_ERR_INPUT;
     scenario->model = NULL;
     return vp_scenario_finish(r->ctx, scenario);

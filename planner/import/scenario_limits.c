@@ -38,30 +38,54 @@ static void read_measure(struct vp_reading *r, enum vp_measure what, const struc
     measured->pos[what] = node->pos;
 }
 
+/* mem_fraction_static is a setting that the log shows too. */
+static bool read_setting(struct vp_reading *r, const char *key, const struct vp_node *node,
+                         const char *label) {
+    struct vp_value value;
+    if (r->out->engine.kind != VP_ENGINE_SGLANG || strcmp(key, "mem_fraction_static") != 0)
+        return false;
+    if (vp_node_is_null(node) || !vp_value_parse(r, &value, VP_F_UTILIZATION, node, label))
+        return true;
+    struct vp_source source = {.origin = VP_ORIGIN_MEASURED, .pos = node->pos, .key = label};
+    if (r->from_flags)
+        source.origin = VP_ORIGIN_FLAG;
+    vp_value_assign(r, VP_F_UTILIZATION, &value, &source);
+    return true;
+}
+
+static void read_key(struct vp_reading *r, const char *key, const struct vp_pos *key_pos,
+                     const struct vp_node *node, const char *const names[VP_MEASURE_COUNT]) {
+    const char *path = vp_arena_printf(r->ctx->arena, "measured.%s", key);
+    const char *label = vp_reading_label(r, path), *known[VP_MEASURE_COUNT];
+    bool vllm = r->out->engine.kind == VP_ENGINE_VLLM;
+    size_t derived = 0, count = 0;
+    for (int i = 0; i < VP_MEASURE_COUNT; i++) {
+        if (names[i] && strcmp(names[i], key) == 0) {
+            read_measure(r, (enum vp_measure)i, node, label);
+            return;
+        }
+        if (names[i])
+            known[count++] = names[i];
+    }
+    if (read_setting(r, key, node, label))
+        return;
+    while (derived < sizeof DERIVED / sizeof *DERIVED && strcmp(DERIVED[derived], key) != 0)
+        derived++;
+    if (vllm && derived < sizeof DERIVED / sizeof *DERIVED)
+        vp_diag_add(r->ctx->diags, VP_D_MEASURED_UNUSED, key_pos,
+                    "%s is computed from the other figures; the measured value is not used", path);
+    else
+        vp_reading_unknown(r, "measured", key, key_pos, known, count);
+}
+
 void vp_scenario_read_measured(struct vp_reading *r, const struct vp_node *node) {
     const char *names[VP_MEASURE_COUNT];
     if (!vp_reading_is_map(r, node, "measured"))
         return;
     for (int i = 0; i < VP_MEASURE_COUNT; i++)
-        names[i] = vp_measure_name((enum vp_measure)i);
-    for (uint32_t i = 0; i < node->count; i++) {
-        const char *key = node->keys[i];
-        const char *path = vp_arena_printf(r->ctx->arena, "measured.%s", key);
-        int what = 0;
-        size_t derived = 0;
-        while (what < VP_MEASURE_COUNT && strcmp(names[what], key) != 0)
-            what++;
-        while (derived < sizeof DERIVED / sizeof *DERIVED && strcmp(DERIVED[derived], key) != 0)
-            derived++;
-        if (what < VP_MEASURE_COUNT)
-            read_measure(r, (enum vp_measure)what, node->items[i], vp_reading_label(r, path));
-        else if (derived < sizeof DERIVED / sizeof *DERIVED)
-            vp_diag_add(r->ctx->diags, VP_D_MEASURED_UNUSED, &node->key_pos[i],
-                        "%s is computed from the other figures; the measured value is not used",
-                        path);
-        else
-            vp_reading_unknown(r, "measured", key, &node->key_pos[i], names, VP_MEASURE_COUNT);
-    }
+        names[i] = vp_measure_name(r->out->engine.kind, (enum vp_measure)i);
+    for (uint32_t i = 0; i < node->count; i++)
+        read_key(r, node->keys[i], &node->key_pos[i], node->items[i], names);
 }
 
 /* ---- budget ---- */

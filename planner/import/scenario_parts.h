@@ -24,13 +24,14 @@ struct vp_reading {
     bool from_flags; /* the tree being read is the command line's */
     bool keep_given;
     bool budget_given[VP_BUDGET_COUNT];
+    bool attention_said, attention_data; /* SGLang: dp_size is of the attention layers */
     struct vp_said quantization;
     struct vp_said auto_dtype[2]; /* "auto" said for the KV cache, for the compute type */
 };
 
 /* One value of any field kind. */
 struct vp_value {
-    uint64_t number; /* COUNT, NUMBER, TOKENS, SIZE, SHARE (parts per billion) */
+    uint64_t number; /* COUNT, NUMBER, TOKENS, SIZE; SHARE, RATIO (parts per billion) */
     double real;
     bool flag;
     enum vp_dtype dtype;

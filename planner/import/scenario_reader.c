@@ -10,9 +10,21 @@
 #include "planner/import/scenario_parts.h"
 #include "planner/import/settings.h"
 
-static const char *const ENGINES[] = {"vllm",    "sglang",   "llama.cpp", "ollama",
-                                      "pytorch", "megatron", "deepspeed", "transformers"};
-static const char MODELLED[] = "vllm";
+enum { NOT_MODELLED = -1 };
+
+static const struct {
+    const char *name;
+    int kind; /* enum vp_engine_kind, or NOT_MODELLED */
+} ENGINES[] = {{"vllm", VP_ENGINE_VLLM},
+               {"sglang", VP_ENGINE_SGLANG},
+               {"transformers", VP_ENGINE_TRANSFORMERS},
+               {"llama.cpp", NOT_MODELLED},
+               {"ollama", NOT_MODELLED},
+               {"pytorch", NOT_MODELLED},
+               {"megatron", NOT_MODELLED},
+               {"deepspeed", NOT_MODELLED}};
+
+enum { ENGINE_COUNT = sizeof ENGINES / sizeof *ENGINES };
 
 /* ---- sections whose keys are fields ---- */
 
@@ -224,38 +236,68 @@ static void read_fields(struct vp_reading *r, const struct vp_node *root) {
 }
 
 /* What depends on which engine it is. */
-static void read_engine_parts(struct vp_reading *r, const struct vp_node *root) {
-    const struct vp_node *engine = vp_node_get(root, "engine");
-    vp_engine_args_read(r, vp_node_get(engine, "args"));
-    vp_engine_env_read(r, vp_node_get(engine, "env"));
-    vp_scenario_read_measured(r, vp_node_get(root, "measured"));
+static void read_engine_parts(struct vp_reading *r, const struct vp_node *const tree[2]) {
+    for (int i = 0; i < 2; i++) {
+        r->from_flags = i == 0;
+        vp_engine_args_scan(r, vp_node_get(vp_node_get(tree[i], "engine"), "args"));
+    }
+    for (int i = 0; i < 2; i++) {
+        const struct vp_node *engine = vp_node_get(tree[i], "engine");
+        r->from_flags = i == 0;
+        vp_engine_args_read(r, vp_node_get(engine, "args"));
+        vp_engine_env_read(r, vp_node_get(engine, "env"));
+        vp_scenario_read_measured(r, vp_node_get(tree[i], "measured"));
+    }
 }
 
-static bool check_engine(struct vp_reading *r) {
-    enum { COUNT = sizeof ENGINES / sizeof *ENGINES };
-    struct vp_engine *engine = &r->out->engine;
-    const struct vp_source *source = &r->out->source[VP_F_ENGINE];
-    bool known = false;
-    if (source->origin == VP_ORIGIN_UNSET) {
-        engine->name = MODELLED;
-        r->out->source[VP_F_ENGINE] = (struct vp_source){
-            .origin = VP_ORIGIN_DEFAULT, .why = "the engine that this version models"};
-        return true;
+/* Known before anything else is read, because it decides what settings are called. A name that is
+ * none is found again, and told, by check_engine. */
+static void set_engine_kind(struct vp_reading *r, const struct vp_node *const tree[2]) {
+    const char *name = NULL;
+    for (int i = 0; i < 2 && !name; i++)
+        name = vp_node_text(vp_node_get(vp_node_get(tree[i], "engine"), "name"));
+    for (int i = 0; name && i < ENGINE_COUNT; i++)
+        if (ENGINES[i].kind != NOT_MODELLED && vp_name_eq(name, ENGINES[i].name))
+            r->out->engine.kind = (enum vp_engine_kind)ENGINES[i].kind;
+}
+
+static void refuse_engine(struct vp_reading *r, bool known) {
+    const char *names[ENGINE_COUNT], *engine = r->out->engine.name;
+    struct vp_buf modelled = {.arena = r->ctx->arena};
+    for (int i = 0; i < ENGINE_COUNT; i++) {
+        names[i] = ENGINES[i].name;
+        if (ENGINES[i].kind != NOT_MODELLED)
+            vp_buf_printf(&modelled, "%s%s", modelled.size ? ", " : "", names[i]);
     }
-    if (vp_name_eq(engine->name, MODELLED)) {
-        engine->name = MODELLED;
-        return true;
-    }
-    for (size_t i = 0; i < COUNT; i++)
-        known |= vp_name_eq(engine->name, ENGINES[i]);
-    const char *nearest = known ? NULL : vp_text_nearest(engine->name, ENGINES, COUNT);
-    vp_diag_add(r->ctx->diags, VP_D_ENGINE_UNKNOWN, &source->pos,
+    const char *nearest = known ? NULL : vp_text_nearest(engine, names, ENGINE_COUNT);
+    vp_diag_add(r->ctx->diags, VP_D_ENGINE_UNKNOWN, &r->out->source[VP_F_ENGINE].pos,
                 known ? "engine %.100s is not modelled yet" : "no engine is called \"%.100s\"",
-                engine->name);
+                engine);
     if (nearest)
         vp_diag_hint(r->ctx->diags, "did you mean %s?", nearest);
     else
-        vp_diag_hint(r->ctx->diags, "this version models %s", MODELLED);
+        vp_diag_hint(r->ctx->diags, "this version models %s", vp_buf_text(&modelled));
+}
+
+static bool check_engine(struct vp_reading *r) {
+    struct vp_engine *engine = &r->out->engine;
+    struct vp_source *source = &r->out->source[VP_F_ENGINE];
+    if (source->origin == VP_ORIGIN_UNSET) {
+        engine->name = vp_engine_name(engine->kind);
+        *source = (struct vp_source){.origin = VP_ORIGIN_DEFAULT,
+                                     .why = "the engine that is meant unless another one is named"};
+        return true;
+    }
+    for (int i = 0; i < ENGINE_COUNT; i++) {
+        if (!vp_name_eq(engine->name, ENGINES[i].name))
+            continue;
+        if (ENGINES[i].kind == NOT_MODELLED)
+            refuse_engine(r, true);
+        else
+            engine->name = ENGINES[i].name;
+        return ENGINES[i].kind != NOT_MODELLED;
+    }
+    refuse_engine(r, false);
     return false;
 }
 
@@ -297,16 +339,13 @@ enum vp_status vp_scenario_read(struct vp_ctx *ctx, struct vp_scenario *out,
     enum vp_status status = vp_settings_tree(ctx, &flags, settings, setting_count);
     tree[0] = engine_map(&r, flags);
     tree[1] = engine_map(&r, root);
+    set_engine_kind(&r, tree);
     for (int i = 0; i < 2; i++) {
         r.from_flags = i == 0;
         read_fields(&r, tree[i]);
     }
-    if (check_engine(&r)) {
-        for (int i = 0; i < 2; i++) {
-            r.from_flags = i == 0;
-            read_engine_parts(&r, tree[i]);
-        }
-    }
+    if (check_engine(&r))
+        read_engine_parts(&r, tree);
     keep_default(&r);
     enum vp_status model = read_model(&r, root, flags, base);
     vp_value_check_auto(&r);

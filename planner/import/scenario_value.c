@@ -46,6 +46,8 @@ static const char *wanted(enum vp_field field) {
         return "a number, 0 or more";
     case VP_KIND_SHARE:
         return "a number above 0, at most 1";
+    case VP_KIND_RATIO:
+        return "a number above 0, at most 1000";
     case VP_KIND_BOOL:
         return "true or false";
     case VP_KIND_DTYPE:
@@ -68,10 +70,10 @@ static bool refuse(struct vp_reading *r, enum vp_field field, const struct vp_no
 
 /* ---- one value ---- */
 
-/* The text of a share as parts per billion, exact for up to nine decimals. */
-static bool parse_share(uint64_t *out, const char *text) {
+/* The text of a share or ratio as parts per billion, exact for up to nine decimals. */
+static bool parse_share(uint64_t *out, const char *text, double most) {
     double v;
-    if (!vp_parse_real(&v, text) || !(v > 0 && v <= 1))
+    if (!vp_parse_real(&v, text) || !(v > 0 && v <= most))
         return false;
     *out = (uint64_t)(v * 1e9 + 0.5);
     return *out > 0;
@@ -86,8 +88,8 @@ static bool parse_bool(bool *out, const char *text) {
 static bool parse_number(uint64_t *out, enum vp_field_kind kind, const struct vp_node *node) {
     if (kind == VP_KIND_SIZE)
         return vp_parse_size(out, node->text);
-    if (kind == VP_KIND_SHARE)
-        return parse_share(out, node->text);
+    if (kind == VP_KIND_SHARE || kind == VP_KIND_RATIO)
+        return parse_share(out, node->text, kind == VP_KIND_SHARE ? 1 : 1000);
     if (!vp_node_u64(out, node) && !vp_parse_u64(out, node->text) &&
         (kind != VP_KIND_TOKENS || !vp_parse_tokens(out, node->text)))
         return false;
@@ -182,6 +184,7 @@ static void store(struct vp_scenario *out, enum vp_field field, const struct vp_
     case VP_KIND_TOKENS:
     case VP_KIND_SIZE:
     case VP_KIND_SHARE:
+    case VP_KIND_RATIO:
         *(uint64_t *)member = value->number;
         break;
     }
@@ -206,6 +209,7 @@ static bool is_same(const struct vp_scenario *scenario, enum vp_field field,
     case VP_KIND_TOKENS:
     case VP_KIND_SIZE:
     case VP_KIND_SHARE:
+    case VP_KIND_RATIO:
         break;
     }
     return *(const uint64_t *)member == value->number;
@@ -293,10 +297,10 @@ bool vp_value_is_harmless(const struct vp_node *node) {
 /* ---- keys ---- */
 
 /* A key of another section: "context" at the top is serve.context. */
-static const char *elsewhere(const char *section, const char *key) {
+static const char *elsewhere(enum vp_engine_kind engine, const char *section, const char *key) {
     for (int i = 0; i < VP_FIELD_COUNT; i++) {
-        const char *path = vp_field_info((enum vp_field)i)->path;
-        const char *dot = strrchr(path, '.');
+        const char *path = vp_field_path_for(engine, (enum vp_field)i);
+        const char *dot = path ? strrchr(path, '.') : NULL;
         size_t n = dot ? (size_t)(dot - path) : 0;
         bool here = strlen(section) == n && memcmp(section, path, n) == 0;
         if (dot && !here && vp_name_eq(dot + 1, key))
@@ -310,7 +314,7 @@ void vp_reading_unknown(struct vp_reading *r, const char *section, const char *k
     struct vp_buf known = {.arena = r->ctx->arena};
     const char *path = *section ? vp_arena_printf(r->ctx->arena, "%s.%s", section, key) : key;
     const char *nearest = vp_text_nearest(key, names, count);
-    const char *other = nearest ? NULL : elsewhere(section, key);
+    const char *other = nearest ? NULL : elsewhere(r->out->engine.kind, section, key);
     if (r->from_flags)
         vp_diag_add(r->ctx->diags, VP_D_UNKNOWN_KEY, NULL,
                     "the command line sets %.200s, which no scenario has", path);

@@ -39,10 +39,12 @@ static struct width widest(const struct vp_scenario *scenario) {
     return out;
 }
 
-/* Tokens of the profile run: a batch; without chunked prefill a whole sequence. */
+/* Tokens of the profile run (of the largest batch, where there is none): a batch; in early vLLM
+ * without chunked prefill a whole sequence. */
 static uint64_t profile_tokens(const struct vp_scenario *scenario) {
     const struct vp_engine *engine = &scenario->engine;
-    bool whole = !engine->chunked_prefill && engine->rules.budget <= VP_VLLM_V0;
+    bool whole = engine->kind == VP_ENGINE_VLLM && !engine->chunked_prefill &&
+                 engine->rules.budget <= VP_VLLM_V0;
 
     return whole ? vp_max(engine->max_model_len, engine->max_batched_tokens)
                  : engine->max_batched_tokens;

@@ -64,6 +64,9 @@ static struct vp_amount graphs(struct vp_ledger *ledger, const struct vp_scenari
                                const struct vp_stage *stage, uint32_t device) {
     const struct vp_rules *rules = &scenario->engine.rules;
     uint32_t first = ledger->count;
+    if (rules->graph_base.high + rules->graph_per_layer.high == 0 &&
+        !scenario->measured.known[VP_M_GRAPHS])
+        return vp_exactly(0); /* this engine captures none */
     uint64_t layers = scenario->engine.enforce_eager ? 0 : stage->layers;
     struct vp_amount bytes = {rules->graph_base.low + layers * rules->graph_per_layer.low,
                               rules->graph_base.likely + layers * rules->graph_per_layer.likely,
@@ -102,20 +105,28 @@ static void fix_pool(struct vp_engine_stage *out, const struct vp_scenario *scen
 }
 
 static void count_units(struct vp_engine_stage *out, const struct vp_scenario *scenario) {
+    const struct vp_engine *engine = &scenario->engine;
     uint64_t unit = out->kv.unit_bytes;
-    uint64_t state = out->kv.separate_state ? scenario->engine.rules.state_share_ppb : 0;
+    uint64_t state = out->kv.separate_state ? engine->rules.state_share_ppb : 0;
     const uint64_t billion = 1000000000;
+    /* SGLang's max_total_tokens is a cap, and its pool is whole pages */
+    bool tokens = out->kv.cut == VP_KV_TOKENS;
+    uint64_t most = tokens && engine->blocks_override > 0 ? engine->blocks_override : UINT64_MAX;
 
     if (scenario->measured.known[VP_M_BLOCKS]) {
         out->units = vp_exactly(scenario->measured.value[VP_M_BLOCKS]);
-    } else if (scenario->engine.blocks_override > 0) {
-        out->units = vp_exactly(scenario->engine.blocks_override);
+    } else if (engine->blocks_override > 0 && engine->kind == VP_ENGINE_VLLM) {
+        out->units = vp_exactly(engine->blocks_override);
     } else if (unit > 0) {
         /* a state pool of its own takes share / (1 + share) of the bytes */
         const uint64_t *bytes = &out->available.low;
         uint64_t *units = &out->units.low;
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 3; i++) {
             units[i] = vp_mul_div(bytes[i], billion, billion + state) / unit;
+            units[i] = vp_min(units[i], most);
+            if (tokens)
+                units[i] -= units[i] % out->kv.block_size;
+        }
     } else if (out->kv.types > 0) {
         out->units = vp_exactly(UINT64_MAX); /* none of the cache is on this stage: no limit */
     }

@@ -72,8 +72,7 @@ static bool describe_condensed(struct vp_kv_type *type, bool *overflow,
 /* False: the mixer keeps nothing. */
 static bool describe(struct vp_kv_type *type, bool *overflow, const struct vp_scenario *scenario,
                      const struct vp_attention *a, const struct vp_layout *layout) {
-    bool groups = scenario->engine.kind != VP_ENGINE_VLLM ||
-                  (scenario->engine.rules.window_groups && !scenario->engine.hybrid_off);
+    bool groups = scenario->engine.rules.window_groups && !scenario->engine.hybrid_off;
     struct vp_sum bytes;
 
     memset(type, 0, sizeof *type);

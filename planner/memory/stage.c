@@ -30,7 +30,7 @@ uint32_t vp_stage_layers(const struct vp_model *model, const struct vp_stage *st
 struct vp_layout vp_stage_layout(const struct vp_scenario *scenario) {
     enum { VOCAB_PAD = 64 }; /* vLLM vocab_parallel_embedding.py, DEFAULT_VOCAB_PADDING_SIZE */
     uint64_t tensor = scenario->parallel.tensor;
-    uint64_t all = tensor * scenario->parallel.data;
+    uint64_t all = vp_expert_ranks(scenario);
     /* SGLang's attention ranks are a part of the tensor ranks; vLLM's data ranks stand beside them
      */
     bool within = scenario->engine.kind == VP_ENGINE_SGLANG;
@@ -50,8 +50,8 @@ struct vp_layout vp_stage_layout(const struct vp_scenario *scenario) {
     } else if (scenario->engine.expert_parallel) {
         layout.expert_ranks = all;
         layout.expert_width = 1;
-    } else if (scenario->parallel.data > 1) {
-        layout.expert_width = all; /* without expert parallelism data ranks share each expert */
+    } else {
+        layout.expert_width = all; /* without expert parallelism all of them share each expert */
     }
     return layout;
 }

@@ -91,8 +91,8 @@ static enum vp_status unknown_format(struct vp_ctx *ctx, const struct vp_scenari
     for (size_t i = 0; i < count; i++)
         vp_buf_printf(&all, "%s%s", i ? ", " : "", NAMES[i]);
     vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &scenario->source[VP_F_WEIGHTS].pos,
-                "precision.weights: \"%.100s\" is no weight format of vllm",
-                scenario->precision.weights);
+                "precision.weights: \"%.100s\" is no weight format of %s",
+                scenario->precision.weights, scenario->engine.name);
     vp_diag_hint(ctx->diags, "known are %s", vp_buf_text(&all));
     return VP_ERR_INPUT;
 }

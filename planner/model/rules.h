@@ -18,10 +18,12 @@ enum vp_vllm_budget {
 };
 
 struct vp_rules {
+    /* all engines: window layers keep their window only (vLLM: in groups of layer types) */
+    bool window_groups;
+
     /* vLLM */
     enum vp_vllm_budget budget;
     bool tokens_by_concurrency; /* the token line is int(max_concurrency x max_model_len) */
-    bool window_groups;         /* hybrid KV cache manager: groups of layer types */
     bool default_chunked;       /* chunked prefill unless told otherwise */
     bool default_prefix_caching;
     uint64_t state_pages_cached; /* state pages per request and group with prefix caching */
@@ -43,6 +45,7 @@ struct vp_rules {
     struct vp_amount graph_base;      /* bytes, plus per layer: */
     struct vp_amount graph_per_layer;
     struct vp_amount load_excess; /* what "model loading took" shows beyond the tensors */
+
     /* SGLang: what mem_fraction_static leaves out by default, and how pools are shared */
     uint64_t static_base_bytes;  /* reserved in any case */
     uint64_t static_token_bytes; /* per token of a prefill chunk, at least 2048 of them */
@@ -50,9 +53,17 @@ struct vp_rules {
     uint64_t static_rank_bytes;  /* per rank of tensor x pipeline parallelism */
     uint64_t static_least_bytes; /* at least so much, on cards above static_least_above_bytes */
     uint64_t static_least_above_bytes;
-    uint64_t graph_batch;      /* largest captured batch */
-    uint64_t window_share_ppb; /* tokens of the window pool per token of the full pool */
-    uint64_t state_share_ppb;  /* bytes of the state pool per byte of the token pool */
+    /* with data-parallel attention: at all, per rank and captured sequence, and as much again
+     * for batches beyond 300 */
+    uint64_t static_attention_bytes, static_attention_graph_bytes, static_attention_large_bytes;
+    uint64_t prefill_graph_bytes; /* reserved for graphs of prefill batches */
+    uint64_t vision_share_ppb;    /* the share is multiplied by this for multimodal models */
+    uint64_t unchunked_tokens;    /* a prefill batch when prompts are not chunked */
+    uint64_t window_share_ppb;    /* tokens of the window pool per token of the full pool */
+    uint64_t state_share_ppb;     /* bytes of the state pool per byte of the token pool */
+
+    /* transformers */
+    bool loads_fp32; /* unquantised weights become fp32 unless torch_dtype says otherwise */
 
     uint64_t expert_width_multiple, expert_hidden_multiple; /* MXFP4 kernels pad expert sizes */
     uint64_t state_align, latent_align; /* hybrid block sizes are multiples of these */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stddef.h>
 
+#include "planner/base/sum.h"
 #include "planner/base/text.h"
 #include "planner/base/units.h"
 
@@ -21,14 +22,32 @@ static const char *const ORIGINS[] = {
     [VP_ORIGIN_FLAG] = "flag",       [VP_ORIGIN_MEASURED] = "measured",
 };
 
-static const char *const MEASURES[VP_MEASURE_COUNT] = {
-    [VP_M_WEIGHTS] = "weights_gib",
-    [VP_M_ACTIVATION] = "activation_peak_gib",
-    [VP_M_NON_TORCH] = "non_torch_gib",
-    [VP_M_GRAPHS] = "graph_gib",
-    [VP_M_AVAILABLE_KV] = "available_kv_cache_gib",
-    [VP_M_BLOCKS] = "num_gpu_blocks",
-    [VP_M_BLOCK_SIZE] = "block_size",
+static const char *const ENGINES[VP_ENGINE_KINDS] = {
+    [VP_ENGINE_VLLM] = "vllm",
+    [VP_ENGINE_SGLANG] = "sglang",
+    [VP_ENGINE_TRANSFORMERS] = "transformers",
+};
+
+/* Settings that have another name than in FIELDS, or none, under an engine. */
+static const struct renamed {
+    enum vp_engine_kind engine;
+    enum vp_field field;
+    const char *path;
+    bool negated;
+} RENAMED[] = {
+#define X(engine, field, path, negated) {VP_ENGINE_##engine, VP_F_##field, path, negated},
+#include "planner/model/engine_fields.def"
+#undef X
+};
+
+static const char *const MEASURES[VP_MEASURE_COUNT][VP_ENGINE_KINDS] = {
+    [VP_M_WEIGHTS] = {"weights_gib", "weights_gib", "weights_gib"},
+    [VP_M_ACTIVATION] = {"activation_peak_gib", NULL, "activation_peak_gib"},
+    [VP_M_NON_TORCH] = {"non_torch_gib", NULL, "non_torch_gib"},
+    [VP_M_GRAPHS] = {"graph_gib", NULL, NULL},
+    [VP_M_AVAILABLE_KV] = {"available_kv_cache_gib", "kv_gib", NULL},
+    [VP_M_BLOCKS] = {"num_gpu_blocks", "max_total_num_tokens", NULL},
+    [VP_M_BLOCK_SIZE] = {"block_size", NULL, NULL},
 };
 
 const struct vp_field_info *vp_field_info(enum vp_field field) { return &FIELDS[field]; }
@@ -40,9 +59,61 @@ enum vp_field vp_field_find(const char *path) {
     return VP_FIELD_COUNT;
 }
 
+static const struct renamed *renamed(enum vp_engine_kind engine, enum vp_field field) {
+    for (size_t i = 0; i < sizeof RENAMED / sizeof *RENAMED; i++)
+        if (RENAMED[i].engine == engine && RENAMED[i].field == field)
+            return &RENAMED[i];
+    return NULL;
+}
+
+const char *vp_field_path_for(enum vp_engine_kind engine, enum vp_field field) {
+    const struct renamed *other = renamed(engine, field);
+    const char *path = FIELDS[field].path;
+    if (other)
+        return other->path;
+    return engine == VP_ENGINE_VLLM || !vp_text_starts(path, "engine.args.") ? path : NULL;
+}
+
+enum vp_field vp_field_find_for(enum vp_engine_kind engine, const char *path) {
+    for (int i = 0; i < VP_FIELD_COUNT; i++)
+        if (path && vp_text_eq(vp_field_path_for(engine, (enum vp_field)i), path))
+            return (enum vp_field)i;
+    return VP_FIELD_COUNT;
+}
+
+bool vp_field_is_negated(enum vp_engine_kind engine, enum vp_field field) {
+    const struct renamed *other = renamed(engine, field);
+    return other && other->negated;
+}
+
+const char *vp_field_label(enum vp_engine_kind engine, enum vp_field field) {
+    const char *path = vp_field_path_for(engine, field);
+    return path ? path : FIELDS[field].meaning;
+}
+
+const char *vp_engine_name(enum vp_engine_kind engine) { return ENGINES[engine]; }
+
 const char *vp_origin_name(enum vp_origin origin) { return ORIGINS[origin]; }
 
-const char *vp_measure_name(enum vp_measure measure) { return MEASURES[measure]; }
+const char *vp_measure_name(enum vp_engine_kind engine, enum vp_measure measure) {
+    return MEASURES[measure][engine];
+}
+
+uint64_t vp_expert_ranks(const struct vp_scenario *scenario) {
+    bool vllm = scenario->engine.kind == VP_ENGINE_VLLM;
+    struct vp_sum ranks =
+        vp_sum_mul(vp_sum(scenario->parallel.tensor), vllm ? scenario->parallel.data : 1);
+    return ranks.overflow ? UINT64_MAX : ranks.v;
+}
+
+uint64_t vp_generate_tokens(const struct vp_scenario *scenario) {
+    const struct vp_serve *serve = &scenario->serve;
+    uint64_t prompt = serve->context;
+    if (serve->prompt_tokens > 0)
+        prompt = vp_min(serve->prompt_tokens, prompt);
+    struct vp_sum tokens = vp_sum_mul(vp_sum(serve->concurrency), prompt);
+    return tokens.overflow ? UINT64_MAX : tokens.v;
+}
 
 /* The shortest spelling that reads back as exactly these bytes. */
 static const char *format_size(struct vp_arena *arena, uint64_t bytes) {
@@ -92,9 +163,11 @@ const char *vp_field_value(struct vp_arena *arena, const struct vp_scenario *sce
     case VP_KIND_REAL:
         return vp_format_real(arena, *(const double *)member);
     case VP_KIND_SHARE:
+    case VP_KIND_RATIO:
         return format_share(arena, *(const uint64_t *)member);
     case VP_KIND_BOOL:
-        return *(const bool *)member ? "true" : "false";
+        return *(const bool *)member != vp_field_is_negated(scenario->engine.kind, field) ? "true"
+                                                                                          : "false";
     case VP_KIND_DTYPE: {
         enum vp_dtype dtype = *(const enum vp_dtype *)member;
         return dtype == VP_DTYPE_UNSET ? "auto" : vp_dtype_name(dtype);

@@ -22,6 +22,7 @@ enum vp_field_kind {
     VP_KIND_SIZE,
     VP_KIND_REAL,
     VP_KIND_SHARE,
+    VP_KIND_RATIO,
     VP_KIND_BOOL,
     VP_KIND_DTYPE,
     VP_KIND_WEIGHTS
@@ -95,6 +96,7 @@ struct vp_engine_arg {
 };
 
 enum vp_engine_kind { VP_ENGINE_VLLM, VP_ENGINE_SGLANG, VP_ENGINE_TRANSFORMERS };
+enum { VP_ENGINE_KINDS = 3 };
 
 struct vp_engine {
     const char *name; /* "vllm" */
@@ -103,7 +105,9 @@ struct vp_engine {
     struct vp_version version;
     struct vp_rules rules;
     uint64_t max_model_len, max_num_seqs, max_batched_tokens, utilization_ppb, block_size;
-    uint64_t kv_cache_bytes, blocks_override; /* 0: not given */
+    uint64_t kv_cache_bytes, blocks_override;   /* 0: not given */
+    uint64_t max_running;                       /* SGLang: max_running_requests; 0: not given */
+    uint64_t window_share_ppb, state_share_ppb; /* SGLang's pools; the rules' when not given */
     bool enforce_eager, prefix_caching, chunked_prefill, hybrid_off, expert_parallel;
     struct vp_engine_arg *args; /* all of engine.args, modelled or not */
     uint32_t arg_count;
@@ -164,9 +168,26 @@ struct vp_field_info {
 const struct vp_field_info *vp_field_info(enum vp_field field);
 /* VP_FIELD_COUNT when there is none. */
 enum vp_field vp_field_find(const char *path);
+/* The path of a field in a scenario of this engine: a setting of the engine has the engine's own
+ * name ("engine.args.context_length"). NULL: the engine has no such setting. */
+const char *vp_field_path_for(enum vp_engine_kind engine, enum vp_field field);
+/* The field that has this path there; VP_FIELD_COUNT when there is none. */
+enum vp_field vp_field_find_for(enum vp_engine_kind engine, const char *path);
+/* The engine's argument says the opposite of the field (disable_radix_cache). */
+bool vp_field_is_negated(enum vp_engine_kind engine, enum vp_field field);
+/* What reports call a field: its path, or in words what has no setting in the engine. */
+const char *vp_field_label(enum vp_engine_kind engine, enum vp_field field);
+const char *vp_engine_name(enum vp_engine_kind engine); /* "vllm", as a scenario says it */
 const char *vp_origin_name(enum vp_origin origin); /* as in the result: "default", "profile", ... */
-const char *vp_measure_name(enum vp_measure measure); /* key in `measured` and the engine report */
-/* The field's present value as a user would write it ("16 GiB", "fp8", "32768"). */
+/* Key in `measured` and the engine report; NULL: not a quantity of this engine. */
+const char *vp_measure_name(enum vp_engine_kind engine, enum vp_measure measure);
+/* Ranks that an expert is divided over, whole or by its width: vLLM's data-parallel ranks take
+ * part, those of the others are copies. UINT64_MAX at overflow. */
+uint64_t vp_expert_ranks(const struct vp_scenario *scenario);
+/* Tokens that transformers `generate` takes at once: the prompts of all sequences are one batch. */
+uint64_t vp_generate_tokens(const struct vp_scenario *scenario);
+/* The field's present value as a user would write it ("16 GiB", "fp8", "32768"), in the sense of
+ * the engine's argument: "true" for disable_radix_cache when prefixes are not cached. */
 const char *vp_field_value(struct vp_arena *arena, const struct vp_scenario *scenario,
                            enum vp_field field);
 

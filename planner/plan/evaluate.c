@@ -138,7 +138,7 @@ static int short_for_pool(const struct vp_scenario *scenario, const struct vp_en
 
     if (measured[VP_M_AVAILABLE_KV] || measured[VP_M_BLOCKS])
         return 0; /* seen to be there */
-    if (engine->blocks_override > 0)
+    if (engine->blocks_override > 0 && engine->kind == VP_ENGINE_VLLM)
         pool = vp_sum_mul(vp_sum(engine->blocks_override), s->kv.unit_bytes);
     if (pool.v == 0 && !pool.overflow)
         return 0;
@@ -192,7 +192,8 @@ static void judge(struct vp_result *out, const struct vp_engine_stage *stages) {
     else if (s->kv.types == 0 && out->headroom_bytes < 0)
         settle(out, VP_REASON_WEIGHTS,
                out->devices[out->worst].need.low > out->devices[out->worst].usable_bytes ? 2 : 1);
-    settle(out, VP_REASON_ADMISSION, short_of(blocks, one));
+    if (scenario->engine.kind != VP_ENGINE_TRANSFORMERS) /* it admits what it is given */
+        settle(out, VP_REASON_ADMISSION, short_of(blocks, one));
     settle(out, VP_REASON_CONCURRENCY, wanted.overflow ? 2 : short_of(blocks, wanted.v));
     /* The profile run's activations are free again while graphs are captured. */
     if (vllm && !s->graphs_in_budget &&
@@ -247,12 +248,14 @@ bool vp_plan_evaluate(struct vp_arena *arena, struct vp_result *out,
         struct vp_stage stage = vp_stage_split(scenario->model->layer_count, count, i);
         vp_engine_stage_make(&stages[i], &out->ledger, scenario, &stage, i);
         overflow |= stages[i].kv.overflow || stages[i].kv.too_many_types;
+    }
+    if (overflow || out->ledger.overflow || is_too_large(&out->ledger))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
         fill_device(&out->devices[i], out, i, &stages[i], ranks);
         if (headroom(&out->devices[i]) < headroom(&out->devices[out->worst]))
             out->worst = i;
     }
-    if (overflow || out->ledger.overflow || is_too_large(&out->ledger))
-        return false;
     out->headroom_bytes = headroom(&out->devices[out->worst]);
     report(out, stages, count);
     report_kv(out, stages, count);

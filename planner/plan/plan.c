@@ -7,6 +7,7 @@
 #include "planner/memory/kv_cache.h"
 #include "planner/memory/weights.h"
 #include "planner/plan/advice.h"
+#include "planner/plan/generate.h"
 #include "planner/plan/suggest.h"
 
 static struct vp_kv_plan kv_of(const struct vp_scenario *scenario, uint32_t device) {
@@ -20,7 +21,7 @@ static struct vp_kv_plan kv_of(const struct vp_scenario *scenario, uint32_t devi
 
 /* ---- what more would cost ---- */
 
-static void set_prices(struct vp_result *out) {
+static void set_prices(struct vp_ctx *ctx, struct vp_result *out) {
     const struct vp_scenario *scenario = out->scenario;
     struct vp_kv_plan kv = kv_of(scenario, out->worst);
     uint64_t context = scenario->serve.context, sequences = scenario->serve.concurrency;
@@ -28,6 +29,10 @@ static void set_prices(struct vp_result *out) {
     uint64_t now = vp_kv_units(&kv, context);
     uint64_t limit = scenario->model->max_position;
 
+    if (scenario->engine.kind == VP_ENGINE_TRANSFORMERS) {
+        vp_generate_prices(ctx->arena, out);
+        return;
+    }
     if (kv.types == 0)
         return;
     out->prices.per_1k_context =
@@ -48,7 +53,7 @@ static void set_first_order(struct vp_result *out) {
     const struct vp_model *model = scenario->model;
     struct vp_first_order *rule = &out->first_order;
     uint64_t ranks = scenario->parallel.tensor * scenario->parallel.pipeline;
-    uint64_t tokens = scenario->serve.context * scenario->serve.concurrency;
+    struct vp_sum tokens = vp_sum_mul(vp_sum(scenario->serve.context), scenario->serve.concurrency);
     struct vp_sum weights = model->checkpoint.known ? vp_sum(model->checkpoint.total_bytes)
                                                     : vp_weights_unsharded(model);
     uint64_t element = vp_dtype_bytes(scenario->precision.compute, vp_sum(1)).v;
@@ -60,17 +65,18 @@ static void set_first_order(struct vp_result *out) {
             continue;
         uint64_t width = a->kind == VP_ATTENTION_MLA ? a->kv_lora_rank + a->qk_rope_head_dim
                                                      : a->kv_heads * (a->head_dim + a->v_head_dim);
-        struct vp_sum bytes = vp_sum_mul(vp_sum_mul(vp_sum(width), tokens), model->blocks[i].count);
+        struct vp_sum bytes = vp_sum_mul(vp_sum_mul(tokens, width), model->blocks[i].count);
         kv = vp_sum_plus(kv, vp_dtype_bytes(scenario->precision.kv_cache, bytes));
     }
-    struct vp_sum activation = vp_sum_mul(vp_sum_mul(vp_sum(tokens), model->hidden), element);
+    struct vp_sum activation = vp_sum_mul(vp_sum_mul(tokens, model->hidden), element);
+    struct vp_sum all = vp_sum_plus(vp_sum_plus(weights, kv), activation);
+    if (all.overflow || all.v > INT64_MAX)
+        return; /* the rule has no answer: a cache of windows or states may still have one */
     rule->weights_bytes = weights.v / ranks;
     rule->kv_bytes = kv.v / ranks;
     rule->activation_bytes = activation.v / ranks;
-    struct vp_sum total =
-        vp_sum_add(vp_sum_add(vp_sum(rule->weights_bytes), rule->kv_bytes), rule->activation_bytes);
-    rule->total_bytes = total.v;
-    rule->misses_bytes = (int64_t)out->devices[out->worst].need.likely - (int64_t)total.v;
+    rule->total_bytes = rule->weights_bytes + rule->kv_bytes + rule->activation_bytes;
+    rule->misses_bytes = (int64_t)out->devices[out->worst].need.likely - (int64_t)rule->total_bytes;
 }
 
 /* ---- what was not said ---- */
@@ -85,7 +91,7 @@ static void set_assumptions(struct vp_ctx *ctx, struct vp_result *out) {
             source->origin != VP_ORIGIN_PROFILE)
             continue;
         out->assumptions[out->assumption_count++] =
-            (struct vp_assumption){vp_field_info((enum vp_field)f)->path,
+            (struct vp_assumption){vp_field_label(scenario->engine.kind, (enum vp_field)f),
                                    vp_field_value(ctx->arena, scenario, (enum vp_field)f),
                                    source->why ? source->why : "", source->origin};
     }
@@ -107,18 +113,24 @@ static const char *milli(struct vp_ctx *ctx, uint64_t value) {
                            (unsigned long long)(value % 1000 / 10));
 }
 
+/* What the engine calls a setting: "context_length". */
+static const char *setting(const struct vp_scenario *scenario, enum vp_field field) {
+    const char *label = vp_field_label(scenario->engine.kind, field), *dot = strrchr(label, '.');
+    return dot ? dot + 1 : label;
+}
+
 static const char *admission_text(struct vp_ctx *ctx, const struct vp_result *out) {
     const struct vp_scenario *scenario = out->scenario;
     struct vp_kv_plan kv = kv_of(scenario, out->worst);
     uint64_t bytes = vp_kv_units(&kv, scenario->engine.max_model_len) * kv.unit_bytes;
 
-    return vp_arena_printf(
-        ctx->arena,
-        "one sequence of max_model_len %s needs %s GiB of cache, %s GiB are left for it; "
-        "longest that fits: %s tokens",
-        vp_format_count(ctx->arena, scenario->engine.max_model_len), gib(ctx, bytes),
-        gib(ctx, out->report.available_kv.likely),
-        vp_format_count(ctx->arena, out->kv.max_context));
+    return vp_arena_printf(ctx->arena,
+                           "one sequence of %s %s needs %s GiB of cache, %s GiB are left for it; "
+                           "longest that fits: %s tokens",
+                           setting(scenario, VP_F_MAX_MODEL_LEN),
+                           vp_format_count(ctx->arena, scenario->engine.max_model_len),
+                           gib(ctx, bytes), gib(ctx, out->report.available_kv.likely),
+                           vp_format_count(ctx->arena, out->kv.max_context));
 }
 
 static const char *free_text(struct vp_ctx *ctx, const struct vp_result *out) {
@@ -143,6 +155,23 @@ static const char *free_text(struct vp_ctx *ctx, const struct vp_result *out) {
                            gib(ctx, out->report.requested_bytes), gib(ctx, taken));
 }
 
+static const char *concurrency_text(struct vp_ctx *ctx, const struct vp_result *out) {
+    const struct vp_serve *serve = &out->scenario->serve;
+    const char *sequences = vp_format_count(ctx->arena, serve->concurrency);
+    const char *context = vp_format_count(ctx->arena, serve->context);
+    if (out->scenario->engine.kind == VP_ENGINE_TRANSFORMERS)
+        return vp_arena_printf(ctx->arena,
+                               "generate %s run out of memory: there is room for %s of %s "
+                               "sequences of %s tokens",
+                               out->verdict == VP_AT_RISK ? "may" : "would",
+                               vp_format_count(ctx->arena, out->prices.max_concurrency), sequences,
+                               context);
+    return vp_arena_printf(ctx->arena,
+                           "the engine starts, but its cache holds %s of %s sequences of %s tokens "
+                           "at once; the others wait",
+                           milli(ctx, out->kv.max_concurrency_milli), sequences, context);
+}
+
 static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out) {
     const struct vp_scenario *scenario = out->scenario;
     const struct vp_device *device = &out->devices[out->worst];
@@ -159,12 +188,7 @@ static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out) 
     case VP_REASON_ADMISSION:
         return admission_text(ctx, out);
     case VP_REASON_CONCURRENCY:
-        return vp_arena_printf(ctx->arena,
-                               "the engine starts, but its cache holds %s of %s sequences of %s "
-                               "tokens at once; the others wait",
-                               milli(ctx, out->kv.max_concurrency_milli),
-                               vp_format_count(ctx->arena, scenario->serve.concurrency),
-                               vp_format_count(ctx->arena, scenario->serve.context));
+        return concurrency_text(ctx, out);
     case VP_REASON_GRAPHS:
         return vp_arena_printf(ctx->arena,
                                "graphs (%s GiB) come on top of the %s GiB that vLLM asks for and "
@@ -176,7 +200,7 @@ static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out) 
         return vp_arena_printf(
             ctx->arena,
             "the static share leaves %s GiB for forward passes (%s GiB) and graphs "
-            "(%s GiB); a smaller prefill chunk or mem_fraction_static helps",
+            "(%s GiB); a smaller chunked_prefill_size or mem_fraction_static helps",
             gib(ctx, device->capacity_bytes > out->report.requested_bytes
                          ? device->capacity_bytes - out->report.requested_bytes
                          : 0),
@@ -240,7 +264,7 @@ enum vp_status vp_plan_run(struct vp_ctx *ctx, struct vp_result *out,
     out->diags = ctx->diags;
     set_names(out);
     check_checkpoint(ctx, scenario);
-    set_prices(out);
+    set_prices(ctx, out);
     set_first_order(out);
     set_assumptions(ctx, out);
     out->reason_text = reason_text(ctx, out);

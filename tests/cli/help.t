@@ -53,7 +53,7 @@ offers([""], {"plan", "list", "llama-3.1-8b", "one.yaml"}, {"gate", "--gpu"}, "c
 offers(["pl"], {"plan"}, {"list"}, "a command begun")
 offers(["plan", "--c"], {"--context", "--concurrency", "--count"}, {"--gpu", "--completion"},
        "options of plan")
-offers(["list", "--"], {"--format"}, {"--context"}, "options of list")
+offers(["list", "--"], {"--format", "--fits-on", "--context"}, {"--tp", "--pp"}, "options of list")
 offers(["list", ""], {"gpus", "models", "engines"}, {"one.yaml"}, "what there is to list")
 offers(["help", ""], {"plan", "import"}, set(), "commands to explain")
 offers(["plan", "x", "--format", "j"], {"json"}, {"text"}, "values of an option")

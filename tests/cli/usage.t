@@ -102,8 +102,8 @@ run plan x --plot a.png
 ok "--plot is not in this version" refused "--plot is not in this version"
 run plan x --emit vllm
 ok "--emit is not in this version" refused "--emit is not in this version"
-run list gpus --context 4k
-ok "an option of another command" refused "'list' has no option --context"
+run list gpus --tp 4
+ok "an option of another command" refused "'list' has no option --tp"
 run import x --format csv
 ok "import has no CSV" refused "text or json"
 run plan x -o a -o b

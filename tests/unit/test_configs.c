@@ -142,16 +142,31 @@ static void more(struct fixture *f, const char *file, bool nested, const char *k
 }
 
 /* The value of a key as the reader sees it, 0 when it has none. */
-static uint64_t value_of(struct fixture *f, const struct vp_node *config, const char *key,
-                         bool *nested) {
+static uint64_t value_of(const struct vp_node *config, const char *key, bool *nested) {
     const struct vp_node *text = vp_node_get(config, "text_config");
     uint64_t value = 0;
 
-    (void)f;
     *nested = text && vp_node_get(text, key);
     vp_node_u64(&value, vp_node_get(*nested ? text : config, key));
     return value;
 }
+
+/* with: a key that must be there, else a head's size follows from the number of heads. */
+static const struct {
+    const char *key, *with;
+    uint64_t times, plus;
+    int grows;
+} CHANGES[] = {{"num_hidden_layers", NULL, 1, 1, WEIGHTS | CACHE},
+               {"num_attention_heads", "head_dim", 2, 0, WEIGHTS | CACHE},
+               {"num_attention_heads", "kv_lora_rank", 2, 0, WEIGHTS | CACHE},
+               {"num_key_value_heads", NULL, 2, 0, WEIGHTS | CACHE},
+               {"intermediate_size", NULL, 2, 0, WEIGHTS},
+               {"moe_intermediate_size", NULL, 2, 0, WEIGHTS},
+               {"n_routed_experts", NULL, 2, 0, WEIGHTS},
+               {"num_experts", NULL, 2, 0, WEIGHTS},
+               {"num_local_experts", NULL, 2, 0, WEIGHTS},
+               {"sliding_window", NULL, 2, 0, CACHE},
+               {"vocab_size", NULL, 2, 0, WEIGHTS}};
 
 static void changed_files_keep_the_invariants(void **state) {
     struct fixture f;
@@ -165,20 +180,6 @@ static void changed_files_keep_the_invariants(void **state) {
         fixture_end(&f);
         skip();
     }
-    static const struct {
-        const char *key;
-        uint64_t times, plus;
-        int grows;
-    } CHANGES[] = {{"num_hidden_layers", 1, 1, WEIGHTS | CACHE},
-                   {"num_attention_heads", 2, 0, WEIGHTS | CACHE},
-                   {"num_key_value_heads", 2, 0, WEIGHTS | CACHE},
-                   {"intermediate_size", 2, 0, WEIGHTS},
-                   {"moe_intermediate_size", 2, 0, WEIGHTS},
-                   {"n_routed_experts", 2, 0, WEIGHTS},
-                   {"num_experts", 2, 0, WEIGHTS},
-                   {"num_local_experts", 2, 0, WEIGHTS},
-                   {"sliding_window", 2, 0, CACHE},
-                   {"vocab_size", 2, 0, WEIGHTS}};
     for (size_t i = 0; i < count; i++) {
         const struct vp_result *result = plan_file(&f, names[i], NULL);
         struct vp_node *config;
@@ -189,9 +190,10 @@ static void changed_files_keep_the_invariants(void **state) {
         assert_int_equal(vp_io_read(&f.ctx, &bytes, path, 1 << 24), VP_OK);
         assert_int_equal(vp_json_read(&f.ctx, &config, bytes, path), VP_OK);
         for (size_t k = 0; k < sizeof CHANGES / sizeof CHANGES[0]; k++) {
-            bool nested;
-            uint64_t value = value_of(&f, config, CHANGES[k].key, &nested);
-            if (value > 0)
+            bool nested, beside;
+            uint64_t value = value_of(config, CHANGES[k].key, &nested);
+            const char *with = CHANGES[k].with;
+            if (value > 0 && (!with || value_of(config, with, &beside) > 0))
                 more(&f, names[i], nested, CHANGES[k].key,
                      value * CHANGES[k].times + CHANGES[k].plus, &before, CHANGES[k].grows);
         }

@@ -206,6 +206,20 @@ static void heads_by_layer(void **state) {
     fixture_end(&f);
 }
 
+/* The last layers of Gemma 4's small models read the cache of earlier ones. */
+static void shared_caches(void **state) {
+    struct fixture f;
+    const struct vp_result *result;
+
+    (void)state;
+    fixture_begin(&f);
+    result = plan_case(&f, "gemma4, small", 128);
+    assert_int_equal(group_of(result, "window")->layers, 2); /* of 4 */
+    assert_int_equal(group_of(result, "full")->layers, 1);   /* of 2 */
+    assert_int_equal(result->kv.bytes_per_token, 2 * 2 * 32 * 2);
+    fixture_end(&f);
+}
+
 /* ---- prediction layers ---- */
 
 static const char DEEPSEEK_V3[] =
@@ -238,145 +252,143 @@ static void prediction_layers(void **state) {
 
 /* ---- refusals ---- */
 
-static void refuse(struct fixture *f, enum vp_diag_id id, const char *words, const char *json) {
-    assert_null(read_model(f, json));
-    fixture_expect(f, id, words);
-}
-
 #define JSON(...) #__VA_ARGS__
 
-static void what_is_missing_is_named(void **state) {
+static const struct {
+    enum vp_diag_id id;
+    const char *words, *config;
+} REFUSED[] = {
+    /* a key that must be there is named */
+    {VP_D_MODEL_FIELD, "state_size is missing", JSON({
+         "model_type" : "mamba",
+         "hidden_size" : 64,
+         "num_hidden_layers" : 2,
+         "vocab_size" : 1000,
+         "intermediate_size" : 128,
+         "conv_kernel" : 4,
+         "time_step_rank" : 4
+     })},
+    {VP_D_MODEL_FIELD, "num_kv_heads is missing", JSON({
+         "model_type" : "falcon",
+         "hidden_size" : 64,
+         "num_hidden_layers" : 2,
+         "num_attention_heads" : 4,
+         "vocab_size" : 1000,
+         "new_decoder_architecture" : true
+     })},
+    {VP_D_MODEL_FIELD, "attn_config.kv_n_heads is missing", JSON({
+         "model_type" : "dbrx",
+         "d_model" : 64,
+         "n_layers" : 2,
+         "n_heads" : 4,
+         "vocab_size" : 1000,
+         "attn_config" : {},
+         "ffn_config" : {}
+     })},
+    {VP_D_MODEL_FIELD, "n_positions is missing", JSON({
+         "model_type" : "t5",
+         "d_model" : 64,
+         "d_kv" : 16,
+         "d_ff" : 96,
+         "num_layers" : 2,
+         "num_heads" : 4,
+         "relative_attention_num_buckets" : 32,
+         "vocab_size" : 1000
+     })},
+    {VP_D_MODEL_FIELD, "first_k_dense_replace is missing", JSON({
+         "model_type" : "dots1",
+         "hidden_size" : 64,
+         "num_hidden_layers" : 2,
+         "num_attention_heads" : 4,
+         "vocab_size" : 1000,
+         "n_routed_experts" : 8,
+         "num_experts_per_tok" : 2,
+         "moe_intermediate_size" : 24,
+         "intermediate_size" : 96
+     })},
+    {VP_D_MODEL_FIELD, "attn_type_list must list one number per layer", JSON({
+         "model_type" : "minimax_m1",
+         "hidden_size" : 64,
+         "num_hidden_layers" : 2,
+         "num_attention_heads" : 4,
+         "vocab_size" : 1000,
+         "intermediate_size" : 96,
+         "num_local_experts" : 8,
+         "num_experts_per_tok" : 2
+     })},
+    {VP_D_MODEL_FIELD, "tie_word_embeddings is missing", JSON({
+         "model_type" : "exaone",
+         "hidden_size" : 64,
+         "num_layers" : 2,
+         "num_attention_heads" : 4,
+         "vocab_size" : 1000,
+         "intermediate_size" : 96
+     })},
+    /* sizes that do not agree, layouts that are not modelled */
+    {VP_D_MODEL_FIELD, "num_heads x head_dim is 96, the inner width 128", JSON({
+         "model_type" : "mamba2",
+         "hidden_size" : 64,
+         "num_hidden_layers" : 2,
+         "vocab_size" : 1000,
+         "num_heads" : 6,
+         "head_dim" : 16,
+         "expand" : 2,
+         "n_groups" : 1,
+         "state_size" : 32,
+         "conv_kernel" : 4
+     })},
+    {VP_D_MODEL_FIELD, "mlp_layer_types must list one type per layer: 1 for 2 layers", JSON({
+         "model_type" : "hy_v3",
+         "hidden_size" : 64,
+         "num_hidden_layers" : 2,
+         "num_attention_heads" : 4,
+         "vocab_size" : 1000,
+         "num_experts" : 8,
+         "num_experts_per_tok" : 2,
+         "moe_intermediate_size" : 24,
+         "intermediate_size" : 96,
+         "mlp_layer_types" : ["sparse"]
+     })},
+    {VP_D_MODEL_FIELD, "position_embedding_type 'relative_key' is not modelled", JSON({
+         "model_type" : "bert",
+         "hidden_size" : 64,
+         "num_hidden_layers" : 2,
+         "num_attention_heads" : 4,
+         "vocab_size" : 1000,
+         "intermediate_size" : 96,
+         "max_position_embeddings" : 128,
+         "type_vocab_size" : 2,
+         "position_embedding_type" : "relative_key"
+     })},
+    {VP_D_MODEL_FIELD, "encoder_attention_heads (5)", JSON({
+         "model_type" : "whisper",
+         "d_model" : 64,
+         "encoder_layers" : 2,
+         "decoder_layers" : 2,
+         "encoder_attention_heads" : 5,
+         "decoder_attention_heads" : 4,
+         "encoder_ffn_dim" : 96,
+         "decoder_ffn_dim" : 96,
+         "num_mel_bins" : 20,
+         "max_source_positions" : 50,
+         "max_target_positions" : 40,
+         "vocab_size" : 1000
+     })},
+    {VP_D_FAMILY_UNKNOWN, "'zamba2' is refused: its layers take turns",
+     JSON({"model_type" : "zamba2"})},
+    {VP_D_FAMILY_UNKNOWN, "'no_such_model' has no importer",
+     JSON({"model_type" : "no_such_model"})},
+};
+
+static void refusals(void **state) {
     struct fixture f;
 
     (void)state;
     fixture_begin(&f);
-    refuse(&f, VP_D_MODEL_FIELD, "state_size is missing", JSON({
-        "model_type" : "mamba",
-        "hidden_size" : 64,
-        "num_hidden_layers" : 2,
-        "vocab_size" : 1000,
-        "intermediate_size" : 128,
-        "conv_kernel" : 4,
-        "time_step_rank" : 4
-    }));
-    refuse(&f, VP_D_MODEL_FIELD, "num_kv_heads is missing", JSON({
-        "model_type" : "falcon",
-        "hidden_size" : 64,
-        "num_hidden_layers" : 2,
-        "num_attention_heads" : 4,
-        "vocab_size" : 1000,
-        "new_decoder_architecture" : true
-    }));
-    refuse(&f, VP_D_MODEL_FIELD, "attn_config.kv_n_heads is missing", JSON({
-        "model_type" : "dbrx",
-        "d_model" : 64,
-        "n_layers" : 2,
-        "n_heads" : 4,
-        "vocab_size" : 1000,
-        "attn_config" : {},
-        "ffn_config" : {}
-    }));
-    refuse(&f, VP_D_MODEL_FIELD, "n_positions is missing", JSON({
-        "model_type" : "t5",
-        "d_model" : 64,
-        "d_kv" : 16,
-        "d_ff" : 96,
-        "num_layers" : 2,
-        "num_heads" : 4,
-        "relative_attention_num_buckets" : 32,
-        "vocab_size" : 1000
-    }));
-    refuse(&f, VP_D_MODEL_FIELD, "first_k_dense_replace is missing", JSON({
-        "model_type" : "dots1",
-        "hidden_size" : 64,
-        "num_hidden_layers" : 2,
-        "num_attention_heads" : 4,
-        "vocab_size" : 1000,
-        "n_routed_experts" : 8,
-        "num_experts_per_tok" : 2,
-        "moe_intermediate_size" : 24,
-        "intermediate_size" : 96
-    }));
-    refuse(&f, VP_D_MODEL_FIELD, "attn_type_list must list one number per layer", JSON({
-        "model_type" : "minimax_m1",
-        "hidden_size" : 64,
-        "num_hidden_layers" : 2,
-        "num_attention_heads" : 4,
-        "vocab_size" : 1000,
-        "intermediate_size" : 96,
-        "num_local_experts" : 8,
-        "num_experts_per_tok" : 2
-    }));
-    refuse(&f, VP_D_MODEL_FIELD, "tie_word_embeddings is missing", JSON({
-        "model_type" : "exaone",
-        "hidden_size" : 64,
-        "num_layers" : 2,
-        "num_attention_heads" : 4,
-        "vocab_size" : 1000,
-        "intermediate_size" : 96
-    }));
-    fixture_end(&f);
-}
-
-static void what_does_not_agree_is_refused(void **state) {
-    struct fixture f;
-
-    (void)state;
-    fixture_begin(&f);
-    refuse(&f, VP_D_MODEL_FIELD, "num_heads x head_dim is 96, the inner width 128", JSON({
-        "model_type" : "mamba2",
-        "hidden_size" : 64,
-        "num_hidden_layers" : 2,
-        "vocab_size" : 1000,
-        "num_heads" : 6,
-        "head_dim" : 16,
-        "expand" : 2,
-        "n_groups" : 1,
-        "state_size" : 32,
-        "conv_kernel" : 4
-    }));
-    refuse(&f, VP_D_MODEL_FIELD, "mlp_layer_types must list one type per layer: 1 for 2 layers",
-           JSON({
-               "model_type" : "hy_v3",
-               "hidden_size" : 64,
-               "num_hidden_layers" : 2,
-               "num_attention_heads" : 4,
-               "vocab_size" : 1000,
-               "num_experts" : 8,
-               "num_experts_per_tok" : 2,
-               "moe_intermediate_size" : 24,
-               "intermediate_size" : 96,
-               "mlp_layer_types" : ["sparse"]
-           }));
-    refuse(&f, VP_D_MODEL_FIELD, "position_embedding_type 'relative_key' is not modelled", JSON({
-        "model_type" : "bert",
-        "hidden_size" : 64,
-        "num_hidden_layers" : 2,
-        "num_attention_heads" : 4,
-        "vocab_size" : 1000,
-        "intermediate_size" : 96,
-        "max_position_embeddings" : 128,
-        "type_vocab_size" : 2,
-        "position_embedding_type" : "relative_key"
-    }));
-    refuse(&f, VP_D_MODEL_FIELD, "encoder_attention_heads (5)", JSON({
-        "model_type" : "whisper",
-        "d_model" : 64,
-        "encoder_layers" : 2,
-        "decoder_layers" : 2,
-        "encoder_attention_heads" : 5,
-        "decoder_attention_heads" : 4,
-        "encoder_ffn_dim" : 96,
-        "decoder_ffn_dim" : 96,
-        "num_mel_bins" : 20,
-        "max_source_positions" : 50,
-        "max_target_positions" : 40,
-        "vocab_size" : 1000
-    }));
-    refuse(&f, VP_D_FAMILY_UNKNOWN, "'zamba2' is refused: its layers take turns",
-           JSON({"model_type" : "zamba2"}));
-    refuse(&f, VP_D_FAMILY_UNKNOWN, "'no_such_model' has no importer",
-           JSON({"model_type" : "no_such_model"}));
+    for (size_t i = 0; i < sizeof REFUSED / sizeof REFUSED[0]; i++) {
+        assert_null(read_model(&f, REFUSED[i].config));
+        fixture_expect(&f, REFUSED[i].id, REFUSED[i].words);
+    }
     fixture_end(&f);
 }
 
@@ -415,9 +427,9 @@ int main(void) {
         cmocka_unit_test(latents_may_be_expanded),
         cmocka_unit_test(window_patterns),
         cmocka_unit_test(heads_by_layer),
+        cmocka_unit_test(shared_caches),
         cmocka_unit_test(prediction_layers),
-        cmocka_unit_test(what_is_missing_is_named),
-        cmocka_unit_test(what_does_not_agree_is_refused),
+        cmocka_unit_test(refusals),
         cmocka_unit_test(huge_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,11 +22,11 @@ static void names(void **state) {
     assert_string_equal(vp_origin_name(VP_ORIGIN_UNSET), "unset");
     assert_string_equal(vp_origin_name(VP_ORIGIN_DEFAULT), "default");
     assert_string_equal(vp_origin_name(VP_ORIGIN_MEASURED), "measured");
-    assert_string_equal(vp_measure_name(VP_M_WEIGHTS), "weights_gib");
-    assert_string_equal(vp_measure_name(VP_M_AVAILABLE_KV), "available_kv_cache_gib");
-    assert_string_equal(vp_measure_name(VP_M_BLOCK_SIZE), "block_size");
+    assert_string_equal(vp_measure_name(VP_ENGINE_VLLM, VP_M_WEIGHTS), "weights_gib");
+    assert_string_equal(vp_measure_name(VP_ENGINE_VLLM, VP_M_AVAILABLE_KV), "available_kv_cache_gib");
+    assert_string_equal(vp_measure_name(VP_ENGINE_VLLM, VP_M_BLOCK_SIZE), "block_size");
     for (int i = 0; i < VP_MEASURE_COUNT; i++)
-        assert_non_null(vp_measure_name((enum vp_measure)i));
+        assert_non_null(vp_measure_name(VP_ENGINE_VLLM, (enum vp_measure)i));
 }
 
 static void expect(struct fixture *f, const struct vp_scenario *s, enum vp_field field,

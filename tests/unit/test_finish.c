@@ -158,6 +158,10 @@ static void layouts_that_do_not_fit(void **state) {
     (void)state;
     refused(MODEL "hardware: {gpu: mi300x, count: 2}\nparallel: {tensor: 4}", VP_D_LAYOUT,
             "tensor 4 x pipeline 1 x data 1 = 4 devices, hardware.count is 2");
+    const struct vp_diag *packages =
+        refused(MODEL "hardware: {gpu: mi250x, count: 4}\nparallel: {tensor: 8}", VP_D_LAYOUT,
+                "= 8 devices, hardware.count is 4");
+    assert_string_equal(packages->hint, "4 mi250x packages are 8 devices: count 8");
     refused(MODEL "hardware: {gpu: mi300x, count: 3, nodes: 2}", VP_D_LAYOUT, "2 machines");
     refused(MODEL GPU "parallel: {pipeline: 5}", VP_D_LAYOUT, "5 pipeline stages for 4 layers");
     refused(MODEL GPU "parallel: {tensor: 2, context: 4}", VP_D_LAYOUT, "context parallelism");
@@ -288,7 +292,8 @@ static void lengths(void **state) {
                                       VP_D_CONTRADICTION, "serve.context (line 6) is 3000");
     assert_non_null(strstr(d->message, "engine.args.max_model_len (line 5) admits 2048"));
     assert_int_equal(finish(MODEL GPU "serve: {context: 10000}"), VP_OK);
-    fixture_expect(&f, VP_D_CONTEXT_BEYOND, "serve.context (line 5) is 10000");
+    d = fixture_expect(&f, VP_D_CONTEXT_BEYOND, "serve.context (line 5) is 10000");
+    assert_non_null(strstr(d->hint, "factor: 2.5, original_max_position_embeddings: 4096"));
     assert_int_equal(finish("model: {" SIZES "0}\n" GPU), VP_OK); /* 40960 */
     expect(VP_F_CONTEXT, "8192", VP_ORIGIN_DEFAULT);
     expect(VP_F_MAX_MODEL_LEN, "40960", VP_ORIGIN_DEFAULT);

@@ -125,6 +125,19 @@ static void first_order(void **state) {
                                                       (int64_t)r->first_order.total_bytes);
 }
 
+/* States do not grow: a need there is, though tokens times width are beyond 64 bits. */
+static void first_order_beyond_counting(void **state) {
+    (void)state;
+    builder_layer(&b, block_state(1000, VP_DTYPE_BF16), 4);
+    s->serve.context = s->engine.max_model_len = UINT64_C(1) << 45;
+    s->serve.concurrency = 1 << 10;
+    const struct vp_result *r = run();
+    expect(r, VP_FITS, VP_REASON_NONE);
+    assert_int_equal(r->first_order.total_bytes, 0);
+    s->serve.context = s->engine.max_model_len = UINT64_C(1) << 63; /* nor the tokens alone */
+    assert_int_equal(run()->first_order.total_bytes, 0);
+}
+
 /* The fullest stage decides, and is named after its first rank. */
 static void stages(void **state) {
     (void)state;
@@ -579,6 +592,7 @@ int main(void) {
         T(it_fits),
         T(prices),
         T(first_order),
+        T(first_order_beyond_counting),
         T(stages),
         T(others_hold_memory),
         T(weights_too_large),
