@@ -27,7 +27,9 @@ enum vp_trait {
     VP_T_WIDTH4 = 1 << 16,      /* a feed-forward width that is not given is 4 x hidden */
     VP_T_QK_FULL = 1 << 17,     /* norms over all heads' queries and keys */
     VP_T_PLAIN_NORM = 1 << 18,  /* norms without weights */
-    VP_T_ENCODER = 1 << 19      /* bidirectional, nothing generated: no cache, no head */
+    VP_T_ENCODER = 1 << 19,     /* bidirectional, nothing generated: no cache, no head */
+    /* GPT-2's block: LayerNorm, two matrices, biases on everything */
+    VP_T_GPT = VP_T_QKV_BIAS | VP_T_OUT_BIAS | VP_T_MLP_BIAS | VP_T_LAYER_NORM | VP_T_PLAIN_MLP
 };
 
 struct vp_hf;

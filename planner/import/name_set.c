@@ -14,7 +14,7 @@ struct vp_name_pattern {
     size_t literal; /* characters before the first wildcard */
     bool canonical; /* the glob is in canonical form and tried against that only */
     bool inside;    /* it names modules inside what it matches, too */
-    bool wrapped;   /* it speaks of a wrapping model, so those forms are tried */
+    bool wrapped;   /* it speaks of a wrapping model, so the module's names there are tried */
     bool anywhere;  /* it begins with any text: what matches a form matches a longer one, too */
 };
 
@@ -93,13 +93,13 @@ static bool canonicalise(char *out, size_t size, const char *name) {
 }
 
 static bool add_form(struct vp_module_name *out, const char *prefix, const char *name) {
-    char *form = out->forms[out->all_forms];
+    char *form = out->forms[out->form_count];
     size_t n = strlen(prefix), m = strlen(name);
     if (n + m >= VP_MODULE_NAME)
         return false;
     memcpy(form, prefix, n + 1);
     memcpy(form + n, name, m + 1);
-    out->all_forms++;
+    out->form_count++;
     return true;
 }
 
@@ -116,10 +116,8 @@ static void set_fused(struct vp_module_name *out) {
 
 /* Patterns are written in the family's words, which the caller has used, or in canonical ones. */
 bool vp_module_name(struct vp_module_name *out, const char *module) {
-    static const char *const WRAPPED[] = {"language_model.", "language_model.model.",
-                                          "model.language_model."};
     const char *own = skip_roots(module);
-    out->plain_forms = out->all_forms = 0;
+    out->form_count = 0;
     out->fused[0] = '\0';
     if (!canonicalise(out->canonical, sizeof out->canonical, own))
         return false;
@@ -127,17 +125,13 @@ bool vp_module_name(struct vp_module_name *out, const char *module) {
     set_fused(out);
     const char *names[] = {out->canonical, own};
     int name_count = strcmp(own, out->canonical) == 0 ? 1 : 2;
-    int wrap_count = vp_text_starts(own, "lm_head") ? 1 : 3; /* the head stands beside "model" */
+    bool head = vp_text_starts(own, "lm_head"); /* it stands beside "model" */
     bool ok = true;
     for (int i = 0; i < name_count; i++)
-        ok = ok && add_form(out, wrap_count == 1 ? "" : "model.", names[i]);
-    out->longest_forms = out->all_forms;
-    for (int i = 0; i < name_count && wrap_count > 1; i++)
+        ok = ok && add_form(out, head ? "" : "model.", names[i]);
+    out->longest_forms = out->form_count;
+    for (int i = 0; i < name_count && !head; i++)
         ok = ok && add_form(out, "", names[i]);
-    out->plain_forms = out->all_forms;
-    for (int i = 0; i < name_count; i++)
-        for (int wrap = 0; wrap < wrap_count; wrap++)
-            ok = ok && add_form(out, WRAPPED[wrap], names[i]);
     return ok;
 }
 
@@ -344,6 +338,27 @@ static bool glob_matches(const struct vp_name_pattern *pattern, const char *name
     return false;
 }
 
+static bool form_matches(const struct vp_name_pattern *pattern, const char *form) {
+    return pattern->regex ? vp_regex_match(pattern->regex, form) : glob_matches(pattern, form);
+}
+
+/* The forms as they are inside a wrapping model: those without a prefix get its own. */
+static bool wrapped_matches(const struct vp_name_pattern *pattern,
+                            const struct vp_module_name *module) {
+    static const char *const PREFIXES[] = {"language_model.", "language_model.model.",
+                                           "model.language_model."};
+    bool head = module->longest_forms == module->form_count;
+    char form[VP_MODULE_NAME];
+    for (int i = head ? 0 : module->longest_forms; i < module->form_count; i++) {
+        for (int k = 0; k < (head ? 1 : 3); k++) {
+            int n = snprintf(form, sizeof form, "%s%s", PREFIXES[k], module->forms[i]);
+            if (n > 0 && (size_t)n < sizeof form && form_matches(pattern, form))
+                return true;
+        }
+    }
+    return false;
+}
+
 static bool pattern_matches(const struct vp_name_pattern *pattern,
                             const struct vp_module_name *module) {
     if (pattern->canonical) {
@@ -352,14 +367,11 @@ static bool pattern_matches(const struct vp_name_pattern *pattern,
                memcmp(module->canonical, pattern->glob, pattern->literal) == 0 &&
                glob_matches(pattern, module->canonical);
     }
-    int forms = pattern->wrapped    ? module->all_forms
-                : pattern->anywhere ? module->longest_forms
-                                    : module->plain_forms;
+    int forms = pattern->anywhere ? module->longest_forms : module->form_count;
     for (int i = 0; i < forms; i++)
-        if (pattern->regex ? vp_regex_match(pattern->regex, module->forms[i])
-                           : glob_matches(pattern, module->forms[i]))
+        if (form_matches(pattern, module->forms[i]))
             return true;
-    return false;
+    return pattern->wrapped && wrapped_matches(pattern, module);
 }
 
 enum vp_name_match vp_name_set_match(const struct vp_name_set *set,

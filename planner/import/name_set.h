@@ -31,7 +31,7 @@ bool vp_name_set_add_regex(struct vp_arena *arena, struct vp_name_set *set, cons
 /* To be called once between adding and matching. */
 void vp_name_set_finish(struct vp_name_set *set);
 
-enum { VP_MODULE_NAME = 256, VP_MODULE_FORMS = 10, VP_MODULE_PARTS = 16 };
+enum { VP_MODULE_NAME = 256, VP_MODULE_FORMS = 4, VP_MODULE_PARTS = 16 };
 
 /* A module's name, prepared for matching. */
 struct vp_module_name {
@@ -39,9 +39,8 @@ struct vp_module_name {
     size_t length;              /* of canonical */
     char fused[VP_MODULE_NAME]; /* canonical, with "qkv_proj" for "q_proj" and so on; or "" */
     char forms[VP_MODULE_FORMS][VP_MODULE_NAME]; /* what patterns are tried against: */
-    int longest_forms; /* the first ones: of a model that is not wrapped, with its prefix */
-    int plain_forms;   /* with and without its prefix */
-    int all_forms;
+    int longest_forms; /* the first ones: with the prefix "model." where the module has one */
+    int form_count;    /* with and without it */
 };
 
 /* False when the name is longer than any module's. */

@@ -329,7 +329,7 @@ static const char *role_names(const struct vp_block *block, enum vp_role role) {
     }
 }
 
-/* parent and then the n characters of a role's name, which is far shorter than a module's may be. */
+/* parent and then the n characters of a role's name, far shorter than a module's may be. */
 static void put_name(char *to, const char *parent, const char *name, size_t n) {
     size_t m = strlen(parent);
     assert(m + n < VP_MODULE_NAME / 2);

@@ -88,8 +88,7 @@ static void clip(struct tower *t) {
     llava_projector(t, hidden);
 }
 
-/* Pixtral: a Llama block with rotary embeddings in two dimensions. Mistral 3 joins patches first.
- */
+/* Pixtral: a Llama block, rotary embeddings in two dimensions. Mistral 3 joins patches first. */
 static void pixtral(struct tower *t) {
     uint64_t hidden = size(t, "hidden_size"), width = size(t, "intermediate_size");
     uint64_t layers = size(t, "num_hidden_layers"), patch = size(t, "patch_size");

@@ -55,9 +55,10 @@ const char *vp_advice_count(const struct vp_advice *a, uint64_t number) {
     return vp_format_count(a->ctx->arena, number);
 }
 
-const char *vp_advice_share_name(const struct vp_advice *a) {
-    return a->scenario->engine.kind == VP_ENGINE_SGLANG ? "mem_fraction_static"
-                                                        : "gpu_memory_utilization";
+const char *vp_advice_arg(const struct vp_advice *a, enum vp_field field) {
+    const char *label = vp_field_label(a->scenario->engine.kind, field);
+    const char *dot = strrchr(label, '.');
+    return dot ? dot + 1 : label;
 }
 
 static bool is_vllm(const struct vp_advice *a) {
@@ -103,7 +104,7 @@ static void smaller_peak(const struct vp_advice *a) {
     struct vp_scenario variant = *a->scenario;
     uint64_t now = a->result->report.activation_peak.likely;
     uint64_t half = engine->max_batched_tokens / 2, seqs = engine->max_num_seqs / 2;
-    const char *chunk = is_vllm(a) ? "max_num_batched_tokens" : "chunked_prefill_size";
+    const char *chunk = vp_advice_arg(a, VP_F_BATCHED_TOKENS);
     struct vp_variant v;
 
     if (engine->kind == VP_ENGINE_TRANSFORMERS)
@@ -124,11 +125,11 @@ static void smaller_peak(const struct vp_advice *a) {
     if (seqs == 0 || !vp_advice_evaluate(a, &v, &variant))
         return;
     vp_diag_hint(a->ctx->diags,
-                 "the activation peak is the sampler's here: max_num_seqs %" PRIu64
-                 " instead of %" PRIu64 " makes it %s instead of %s GiB; a smaller %s alone would "
+                 "the activation peak is the sampler's here: %s %" PRIu64 " instead of %" PRIu64
+                 " makes it %s instead of %s GiB; a smaller %s alone would "
                  "change little",
-                 seqs, engine->max_num_seqs, vp_advice_gib(a, v.activation_bytes),
-                 vp_advice_gib(a, now), chunk);
+                 vp_advice_arg(a, VP_F_MAX_NUM_SEQS), seqs, engine->max_num_seqs,
+                 vp_advice_gib(a, v.activation_bytes), vp_advice_gib(a, now), chunk);
 }
 
 /* Always told: it is asked for in the belief that it saves memory. Source: torch.utils.checkpoint
@@ -359,7 +360,7 @@ static void policy_not_need(const struct vp_advice *a) {
         vp_diag_hint(a->ctx->diags,
                      "%s %s would be enough for this workload; more only holds more "
                      "sequences",
-                     vp_advice_share_name(a), hundredths(a, share));
+                     vp_advice_arg(a, VP_F_UTILIZATION), hundredths(a, share));
 }
 
 /* ---- the log's token line ---- */
@@ -439,24 +440,24 @@ static void experts_resident(const struct vp_advice *a) {
 
 /* Order: hardware, formats, layout, policy. */
 static const struct {
-    enum vp_diag_id id;
     void (*check)(const struct vp_advice *a);
+    enum vp_diag_id id;
     bool serving; /* asks about a serving engine's pool, options or forward pass */
 } CHECKS[] = {
-    {VP_D_SOLD_SIZE, vp_advice_sold_size, false},
-    {VP_D_PACKAGES, vp_advice_packages, false},
-    {VP_D_PARTITION, vp_advice_partition, false},
-    {VP_D_PARTITION_MEMORY, vp_advice_partition_memory, false},
-    {VP_D_FP8_EMULATED, vp_advice_fp8_units, false},
-    {VP_D_FP8_FNUZ, vp_advice_fp8_fnuz, false},
-    {VP_D_NO_BACKWARD, no_backward, true},
-    {VP_D_KV_REPLICATED, kv_replicated, true},
-    {VP_D_GRAPHS_OUTSIDE, graphs_outside, true},
-    {VP_D_AITER_WORKSPACE, vp_advice_aiter, true},
-    {VP_D_SAMPLER_ROWS, sampler_rows, true},
-    {VP_D_TOKEN_LINE, token_line, true},
-    {VP_D_EXPERTS_RESIDENT, experts_resident, true},
-    {VP_D_POLICY_NOT_NEED, policy_not_need, true},
+    {vp_advice_sold_size, VP_D_SOLD_SIZE, false},
+    {vp_advice_packages, VP_D_PACKAGES, false},
+    {vp_advice_partition, VP_D_PARTITION, false},
+    {vp_advice_partition_memory, VP_D_PARTITION_MEMORY, false},
+    {vp_advice_fp8_units, VP_D_FP8_EMULATED, false},
+    {vp_advice_fp8_fnuz, VP_D_FP8_FNUZ, false},
+    {no_backward, VP_D_NO_BACKWARD, true},
+    {kv_replicated, VP_D_KV_REPLICATED, true},
+    {graphs_outside, VP_D_GRAPHS_OUTSIDE, true},
+    {vp_advice_aiter, VP_D_AITER_WORKSPACE, true},
+    {sampler_rows, VP_D_SAMPLER_ROWS, true},
+    {token_line, VP_D_TOKEN_LINE, true},
+    {experts_resident, VP_D_EXPERTS_RESIDENT, true},
+    {policy_not_need, VP_D_POLICY_NOT_NEED, true},
 };
 
 void vp_advice_add(struct vp_ctx *ctx, const struct vp_result *result) {

@@ -217,7 +217,17 @@ static uint64_t aiter_bytes(const struct vp_advice *a, uint64_t *requests) {
     return most.v;
 }
 
-/* Told whenever AITER's attention is asked for and takes it. */
+/* What the static share leaves beside forward passes and graphs, at their largest. */
+static uint64_t aiter_room(const struct vp_advice *a) {
+    const struct vp_engine_report *r = &a->result->report;
+    const struct vp_hardware *hardware = &a->scenario->hardware;
+    uint64_t taken = hardware->reserved_bytes + r->requested_bytes + r->non_torch.high +
+                     r->activation_peak.high + r->graph.high;
+    return hardware->memory_bytes > taken ? hardware->memory_bytes - taken : 0;
+}
+
+/* Told when AITER's attention is asked for and takes more than half of what is left for it; the
+ * sizes of both are estimates. */
 void vp_advice_aiter(const struct vp_advice *a) {
     const struct vp_engine *engine = &a->scenario->engine;
     const char *arch = a->scenario->hardware.gpu.arch;
@@ -228,15 +238,19 @@ void vp_advice_aiter(const struct vp_advice *a) {
         !(vp_text_eq(arch, "gfx942") || vp_text_eq(arch, "gfx950")) ||
         !asks_for_aiter(engine, &pos))
         return;
-    uint64_t bytes = aiter_bytes(a, &requests);
-    if (bytes == 0)
+    uint64_t bytes = aiter_bytes(a, &requests), room = aiter_room(a);
+    uint64_t fewer = requests > 256 ? 256 : requests / 2;
+    if (bytes <= room / 2)
         return;
     vp_diag_add(a->ctx->diags, a->id, pos,
                 "AITER's decode workspace is outside mem_fraction_static and not in this plan: "
-                "about %s GiB at %" PRIu64 " requests of %s tokens; take the verdict for at risk",
-                vp_advice_gib(a, bytes), requests, vp_advice_count(a, engine->max_model_len));
+                "about %s GiB at %" PRIu64 " requests of %s tokens, %s GiB are left for it; take "
+                "the verdict for at risk",
+                vp_advice_gib(a, bytes), requests, vp_advice_count(a, engine->max_model_len),
+                vp_advice_gib(a, room));
     vp_diag_hint(a->ctx->diags,
-                 "max_running_requests 256 makes it %s GiB; a shorter context_length lowers it in "
-                 "proportion; attention_backend triton takes none",
-                 vp_advice_gib(a, bytes / requests * 256));
+                 "max_running_requests %" PRIu64
+                 " makes it %s GiB; a shorter context_length lowers "
+                 "it in proportion; attention_backend triton takes none",
+                 fewer, vp_advice_gib(a, bytes / requests * fewer));
 }

@@ -38,8 +38,8 @@ const struct vp_pos *vp_advice_at_model(const struct vp_advice *a);
 bool vp_advice_share_decides(const struct vp_advice *a);
 const char *vp_advice_gib(const struct vp_advice *a, uint64_t bytes);    /* "12.35" */
 const char *vp_advice_count(const struct vp_advice *a, uint64_t number); /* "1,234" */
-/* What vLLM or SGLang call the share of the device that they take. */
-const char *vp_advice_share_name(const struct vp_advice *a);
+/* What the engine calls a setting: "max_num_batched_tokens", "chunked_prefill_size". */
+const char *vp_advice_arg(const struct vp_advice *a, enum vp_field field);
 
 /* Each check says nothing, or one diagnostic under a->id, mostly with a hint. */
 void vp_advice_fp8_units(const struct vp_advice *a);

@@ -136,6 +136,8 @@ static int short_for_pool(const struct vp_scenario *scenario, const struct vp_en
     const bool *measured = scenario->measured.known;
     struct vp_sum pool = vp_sum(engine->kv_cache_bytes);
 
+    if (scenario->engine.kind != VP_ENGINE_VLLM)
+        return 0; /* SGLang's max_total_tokens only lowers the pool */
     if (measured[VP_M_AVAILABLE_KV] || measured[VP_M_BLOCKS])
         return 0; /* seen to be there */
     if (engine->blocks_override > 0 && engine->kind == VP_ENGINE_VLLM)

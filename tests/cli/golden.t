@@ -25,6 +25,10 @@ CASES = {
     "plan-moe.txt": ["plan", "tiny-moe.json", "--gpu", "mi300x", "--count", "2", "--tp", "2",
                      "--engine", "vllm@0.19", "--kv-cache", "fp8", "--context", "32k",
                      "--concurrency", "64"],
+    "plan-sglang.txt": ["plan", "sglang.yaml", "-v"],
+    "plan-sglang.json": ["plan", "sglang.yaml", "--format", "json"],
+    "plan-transformers.txt": ["plan", "transformers.yaml", "-v"],
+    "plan-transformers.json": ["plan", "transformers.yaml", "--format", "json"],
     "import-tiny-llama.yaml": ["import", "./tiny-llama"],
     "import-tiny-moe.json": ["import", "tiny-moe.json", "--format", "json"],
 }

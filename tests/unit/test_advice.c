@@ -384,14 +384,33 @@ static void aiter(void **state) {
     b.scenario.engine.env_count = 0;
     b.scenario.engine.arg_count = 2;
     d = aiter_run(&b);
+    assert_null(d); /* 2.03 GiB, and a tenth of 80 GiB is left */
+    b.scenario.engine.utilization_ppb = 970000000;
+    d = aiter_run(&b);
     assert_non_null(d);
-    has(d->message, "about 2.03 GiB at 256 requests");
+    has(d->message, "about 2.03 GiB at 256 requests of 131,072 tokens, 2.");
+    has(d->hint, "max_running_requests 128 makes it 1.02 GiB");
     b.scenario.hardware.gpu.arch = "gfx90a";
     assert_null(aiter_run(&b));
     b.scenario.hardware.gpu.arch = "gfx950";
     b.scenario.engine.kind = VP_ENGINE_VLLM;
     assert_null(aiter_run(&b));
     builder_end(&b);
+}
+
+/* From a scenario: MI355X and Qwen3-30B at its own length, as the issue has it. */
+static void aiter_as_reported(void **state) {
+    (void)state;
+    static const char RUN[] = "model: {from: qwen3-30b-a3b, max_position_embeddings: 262144}\n"
+                              "hardware: {gpu: mi355x}\nprecision: {weights: fp8}\n"
+                              "engine: {name: sglang, args: {mem_fraction_static: 0.911}%s}\n"
+                              "serve: {context: 262144}\n";
+    fixture_clear(&f);
+    plan_yaml(&f, vp_arena_printf(&f.arena, RUN, ""));
+    silent(VP_D_AITER_WORKSPACE);
+    fixture_clear(&f);
+    plan_yaml(&f, vp_arena_printf(&f.arena, RUN, ", env: {SGLANG_USE_AITER: 1}"));
+    told(VP_D_AITER_WORKSPACE, "4096 requests of 262,144 tokens", "attention_backend triton");
 }
 
 /* sglang#36563: 4.06 GiB at 8 heads per rank of TP8. A larger pool asks for more requests:
@@ -405,6 +424,7 @@ static void aiter_sizes(void **state) {
     b.scenario.engine.env_count = 1;
     builder_layer(&b, block_gqa(64, 8, 128), 64);
     b.scenario.parallel.tensor = b.scenario.hardware.count = 8;
+    b.scenario.engine.utilization_ppb = 970000000;
     has(aiter_run(&b)->message, "about 4.06 GiB at 2048 requests");
     b.scenario.parallel.tensor = b.scenario.hardware.count = 1;
     builder_layer(&b, block_gqa(32, 4, 128), 48);
@@ -458,6 +478,7 @@ int main(void) {
         TEST(experts),
         TEST(aiter),
         TEST(aiter_sizes),
+        TEST(aiter_as_reported),
         TEST(nothing_changes),
         TEST(quiet),
     };

@@ -389,6 +389,22 @@ static void sglang_states(void **state) {
     assert_int_equal(make().units.likely, GIB(10) / 4096);
 }
 
+/* max_total_tokens lowers the pool and never raises it; the pool is whole pages. */
+static void sglang_tokens(void **state) {
+    (void)state;
+    b.scenario.engine.kind = VP_ENGINE_SGLANG;
+    b.scenario.engine.block_size = 1;
+    pin_overheads();
+    measure(VP_M_AVAILABLE_KV, GIB(1) + 4096 * 37);
+    assert_int_equal(make().units.likely, 262144 + 37);
+    b.scenario.engine.block_size = 64;
+    assert_int_equal(make().units.likely, 262144);
+    b.scenario.engine.blocks_override = 1000;
+    assert_int_equal(make().units.likely, 960);
+    b.scenario.engine.blocks_override = 1000000;
+    assert_int_equal(make().units.likely, 262144);
+}
+
 static void sglang_interval(void **state) {
     (void)state;
     b.scenario.engine.kind = VP_ENGINE_SGLANG;
@@ -434,7 +450,8 @@ int main(void) {
         T(regimes),         T(regimes_by_version),  T(logged_budgets),  T(interval),
         T(nothing_left),    T(overheads_by_layout), T(load_excess),     T(a_pin_replaces_its_rows),
         T(a_measured_pool), T(a_pool_in_bytes),     T(blocks_given),    T(no_cache),
-        T(sglang),          T(sglang_states),       T(sglang_interval), T(transformers),
+        T(sglang),          T(sglang_states),       T(sglang_interval), T(sglang_tokens),
+        T(transformers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -179,6 +179,7 @@ static void window_patterns(void **state) {
     fixture_begin(&f);
     assert_int_equal(windows(must_read(&f, config_of("gpt-neo-125m"))), 6);
     assert_int_equal(windows(must_read(&f, config_of("command-r7b"))), 24);
+    assert_int_equal(windows(must_read(&f, config_of("cohere2"))), 6);
     assert_int_equal(windows(must_read(&f, config_of("olmo3"))), 3);
     assert_int_equal(windows(must_read(&f, config_of("exaone4"))), 3);
     assert_int_equal(windows(must_read(&f, config_of("starcoder2-3b"))), 30);

@@ -23,7 +23,8 @@ static void names(void **state) {
     assert_string_equal(vp_origin_name(VP_ORIGIN_DEFAULT), "default");
     assert_string_equal(vp_origin_name(VP_ORIGIN_MEASURED), "measured");
     assert_string_equal(vp_measure_name(VP_ENGINE_VLLM, VP_M_WEIGHTS), "weights_gib");
-    assert_string_equal(vp_measure_name(VP_ENGINE_VLLM, VP_M_AVAILABLE_KV), "available_kv_cache_gib");
+    assert_string_equal(vp_measure_name(VP_ENGINE_VLLM, VP_M_AVAILABLE_KV),
+                        "available_kv_cache_gib");
     assert_string_equal(vp_measure_name(VP_ENGINE_VLLM, VP_M_BLOCK_SIZE), "block_size");
     for (int i = 0; i < VP_MEASURE_COUNT; i++)
         assert_non_null(vp_measure_name(VP_ENGINE_VLLM, (enum vp_measure)i));
@@ -90,8 +91,82 @@ static void sizes_and_shares_are_exact(void **state) {
     fixture_end(&f);
 }
 
+/* Every setting of an engine has one name there, and the name leads back to it. */
+static void settings_have_the_engines_names(void **state) {
+    (void)state;
+    for (int e = 0; e < VP_ENGINE_KINDS; e++) {
+        enum vp_engine_kind engine = (enum vp_engine_kind)e;
+        for (int i = 0; i < VP_FIELD_COUNT; i++) {
+            const char *path = vp_field_path_for(engine, (enum vp_field)i);
+            if (path)
+                assert_int_equal(vp_field_find_for(engine, path), i);
+            assert_non_null(vp_field_label(engine, (enum vp_field)i));
+        }
+        assert_int_equal(vp_field_find_for(engine, NULL), VP_FIELD_COUNT);
+        assert_string_equal(vp_field_path_for(engine, VP_F_TENSOR), "parallel.tensor");
+    }
+    assert_string_equal(vp_field_path_for(VP_ENGINE_VLLM, VP_F_MAX_MODEL_LEN),
+                        "engine.args.max_model_len");
+    assert_string_equal(vp_field_path_for(VP_ENGINE_SGLANG, VP_F_MAX_MODEL_LEN),
+                        "engine.args.context_length");
+    assert_string_equal(vp_field_path_for(VP_ENGINE_TRANSFORMERS, VP_F_MAX_MODEL_LEN),
+                        "engine.args.max_length");
+    assert_null(vp_field_path_for(VP_ENGINE_VLLM, VP_F_WINDOW_SHARE));
+    assert_null(vp_field_path_for(VP_ENGINE_TRANSFORMERS, VP_F_UTILIZATION));
+    assert_string_equal(vp_field_label(VP_ENGINE_TRANSFORMERS, VP_F_BATCHED_TOKENS),
+                        "tokens per batch");
+    assert_int_equal(vp_field_find_for(VP_ENGINE_SGLANG, "engine.args.max_model_len"),
+                     VP_FIELD_COUNT);
+    assert_string_equal(vp_engine_name(VP_ENGINE_SGLANG), "sglang");
+    assert_string_equal(vp_measure_name(VP_ENGINE_SGLANG, VP_M_AVAILABLE_KV), "kv_gib");
+    assert_string_equal(vp_measure_name(VP_ENGINE_SGLANG, VP_M_BLOCKS), "max_total_num_tokens");
+    assert_null(vp_measure_name(VP_ENGINE_TRANSFORMERS, VP_M_AVAILABLE_KV));
+}
+
+static void an_opposite_is_shown_as_its_argument(void **state) {
+    (void)state;
+    struct fixture f;
+    struct vp_scenario s;
+    fixture_begin(&f);
+    memset(&s, 0, sizeof s);
+    s.engine.kind = VP_ENGINE_SGLANG;
+    assert_true(vp_field_is_negated(VP_ENGINE_SGLANG, VP_F_PREFIX_CACHING));
+    assert_false(vp_field_is_negated(VP_ENGINE_VLLM, VP_F_PREFIX_CACHING));
+    expect(&f, &s, VP_F_PREFIX_CACHING, "true"); /* disable_radix_cache */
+    s.engine.prefix_caching = true;
+    expect(&f, &s, VP_F_PREFIX_CACHING, "false");
+    s.engine.window_share_ppb = 2500000000;
+    expect(&f, &s, VP_F_WINDOW_SHARE, "2.5");
+    fixture_end(&f);
+}
+
+static void what_follows_from_layout_and_workload(void **state) {
+    (void)state;
+    struct vp_scenario s;
+    memset(&s, 0, sizeof s);
+    s.parallel.tensor = 4;
+    s.parallel.data = 2;
+    assert_int_equal(vp_expert_ranks(&s), 8);
+    s.engine.kind = VP_ENGINE_SGLANG; /* copies */
+    assert_int_equal(vp_expert_ranks(&s), 4);
+    s.engine.kind = VP_ENGINE_VLLM;
+    s.parallel.tensor = UINT64_MAX;
+    assert_true(vp_expert_ranks(&s) == UINT64_MAX);
+    s.serve = (struct vp_serve){.context = 8192, .concurrency = 4};
+    assert_int_equal(vp_generate_tokens(&s), 4 * 8192);
+    s.serve.prompt_tokens = 1000;
+    assert_int_equal(vp_generate_tokens(&s), 4 * 1000);
+    s.serve.prompt_tokens = 9000; /* no longer than the sequence */
+    assert_int_equal(vp_generate_tokens(&s), 4 * 8192);
+    s.serve.concurrency = UINT64_MAX;
+    assert_true(vp_generate_tokens(&s) == UINT64_MAX);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(settings_have_the_engines_names),
+        cmocka_unit_test(an_opposite_is_shown_as_its_argument),
+        cmocka_unit_test(what_follows_from_layout_and_workload),
         cmocka_unit_test(every_path_is_found_and_unique),
         cmocka_unit_test(names),
         cmocka_unit_test(values_as_a_user_writes_them),

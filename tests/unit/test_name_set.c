@@ -115,8 +115,8 @@ static void what_cannot_be_used(void **state) {
     struct vp_module_name name;
     const char *why;
     char text[VP_MODULE_NAME + 1];
-    assert_false(vp_name_set_add(&arena, &set, &why, "re:(?<=model)a+"));
-    assert_string_equal(why, "look-behind is not supported");
+    assert_false(vp_name_set_add(&arena, &set, &why, "re:(model"));
+    assert_non_null(strstr(why, "missing closing parenthesis"));
     assert_false(vp_name_set_add(&arena, &set, &why, "model.[0-9"));
     memset(text, 'x', VP_MODULE_NAME);
     text[VP_MODULE_NAME] = '\0';

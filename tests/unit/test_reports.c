@@ -72,7 +72,8 @@ static void test_text_fits(void **state) {
     assert_has(text, "class 1.46..2.25");
     assert_has(text, "646,720 tokens, 19.73 x 32768");
     assert_has(text, "+1K context for all 16 sequences  +2.50 GiB   +1 sequence of 32768");
-    assert_has(text, "it misses 3.60:\n    activations, graphs, runtime\n");
+    assert_has(text,
+               "what it misses: weights\n    +2.00, activations +1.90, graphs +1.04, runtime");
     assert_has(text, "engine.args.max_num_batched_tokens = 8192 (default: vLLM's");
     assert_has(text, "warning: plan.yaml:7:12: context 262144");
     assert_has(text, "  hint: add rope_scaling");
@@ -111,10 +112,63 @@ static void test_device_line(void **state) {
     f->result.report.graphs_in_budget = true;
     f->scenario.engine.kv_cache_bytes = mib(1024);
     assert_has(text_of(f, NULL), "KV cache set to 1.00 GiB, usable");
-    f->scenario.engine.name = "sglang";
-    text = text_of(f, NULL);
-    assert_has(text, "; usable 173.83 GiB");
-    assert_has(text, "SGLang takes");
+}
+
+static void be(struct sample *f, enum vp_engine_kind engine) {
+    f->scenario.engine.kind = engine;
+    f->scenario.engine.name = vp_engine_name(engine);
+}
+
+static void test_sglang(void **state) {
+    struct sample *f = *state;
+    struct vp_report_options options = {.verbose = true};
+    be(f, VP_ENGINE_SGLANG);
+    f->scenario.engine.prefix_caching = true;
+    f->scenario.source[VP_F_PREFIX_CACHING] =
+        (struct vp_source){.origin = VP_ORIGIN_DEFAULT, .why = "its default"};
+    f->scenario.measured.known[VP_M_AVAILABLE_KV] = true;
+    f->scenario.measured.value[VP_M_AVAILABLE_KV] = mib(1024);
+    f->devices[0].usable_bytes += mib(1065);
+    const char *text = text_of(f, &options);
+    assert_lines(f, text, 80);
+    assert_has(text, "SGLang's static share 90% =\n  172.79 GiB, usable 173.83 GiB");
+    assert_has(text, "  SGLang takes      172.79");
+    assert_has(text, "    its KV pool      98.70   51.4%  646,720 tokens, 19.73 x 32768");
+    assert_has(text, "SGLang's log should show, GiB:\n  model weights                     67.71");
+    assert_has(text, "max_total_num_tokens 646,720, mem_fraction_static 0.9\n");
+    assert_lacks(text, "vLLM ");
+    assert_lacks(text, "graphs on top");
+    text = explain_of(f, NULL);
+    assert_has(text, "engine.args.disable_radix_cache = false (default: its default)");
+    assert_has(text, "measured.kv_gib = 1.00 (measured)");
+    assert_has(text, "engine takes");
+}
+
+static void test_transformers(void **state) {
+    struct sample *f = *state;
+    struct vp_report_options options = {.verbose = true};
+    struct vp_buf markdown = {.arena = &f->arena};
+    be(f, VP_ENGINE_TRANSFORMERS);
+    f->scenario.source[VP_F_MAX_MODEL_LEN] =
+        (struct vp_source){.origin = VP_ORIGIN_DERIVED, .why = "serve.context"};
+    f->scenario.source[VP_F_BATCHED_TOKENS] =
+        (struct vp_source){.origin = VP_ORIGIN_DERIVED, .why = "one batch"};
+    const char *text = text_of(f, &options);
+    assert_lines(f, text, 80);
+    assert_has(text, "transformers takes what it\n  needs, usable 172.79 GiB");
+    assert_has(text, "torch and the driver should show, GiB:\n  model weights");
+    assert_lacks(text, " takes      ");
+    assert_lacks(text, "by its policy");
+    assert_lacks(text, "KV pool");
+    assert_lacks(text, "graphs, ");
+    text = explain_of(f, NULL);
+    assert_has(text, "engine.args.max_length = 32768 (derived: serve.context)");
+    assert_has(text, "tokens per batch = 0 (derived: one batch)");
+    assert_lacks(text, "engine takes");
+    vp_report_markdown(&markdown, &f->result);
+    assert_lacks(vp_buf_text(&markdown), "by its policy");
+    assert_lacks(vp_buf_text(&markdown), "KV pool");
+    assert_has(vp_buf_text(&markdown), "| usable | 172.79 |");
 }
 
 static void test_text_at_risk(void **state) {
@@ -203,6 +257,16 @@ static void test_hybrid_and_empty_cache(void **state) {
     assert_has(text, "KV cache by");
     assert_has(text, "40 + 2 pad");
     assert_has(text, "5 x 65");
+    f->result.kv.group[0].groups = f->result.kv.group[1].groups = 0; /* an engine without pages */
+    f->result.kv.group[1].padding_layers = 0;
+    f->result.kv.group[2] = (struct vp_kv_group){.kind = "state", .layers = 8, .state_bytes = 4096};
+    f->result.kv.group_count = 3;
+    text = text_of(f, NULL);
+    assert_lines(f, text, 80);
+    assert_has(text, "window  tokens kept\n  full ");
+    assert_has(text, "1,024           65\n  state                    8            -");
+    assert_has(text, "4,096         -            -\n");
+    assert_has(text, "tokens of one sequence)");
     f->result.kv = (struct vp_kv_report){0};
     f->result.prices = (struct vp_prices){0};
     f->result.report.available_negative = true;
@@ -349,6 +413,26 @@ static void test_json_values(void **state) {
     assert_true(vp_node_is_null(at(root, "kv_cache.groups.0.window")));
 }
 
+static void test_json_engines(void **state) {
+    struct sample *f = *state;
+    be(f, VP_ENGINE_SGLANG);
+    const struct vp_node *root = json_of(f);
+    assert_int_equal(at(root, "engine_report")->count, 4);
+    assert_int_equal(at(root, "intervals")->count, 4);
+    assert_at(root, "engine_report.weights_gib", "67.709961");
+    assert_at(root, "engine_report.kv_gib", "98.700195");
+    assert_at(root, "engine_report.max_total_num_tokens", "646720");
+    assert_at(root, "engine_report.mem_fraction_static", "0.9");
+    assert_at(root, "intervals.kv_gib.high", "99.609375");
+    assert_at(root, "intervals.mem_fraction_static.low", "0.9");
+    be(f, VP_ENGINE_TRANSFORMERS);
+    root = json_of(f);
+    assert_int_equal(at(root, "engine_report")->count, 3);
+    assert_at(root, "engine_report.weights_gib", "67.709961");
+    assert_at(root, "engine_report.activation_peak_gib", "1.900391");
+    assert_at(root, "intervals.non_torch_gib.low", "0.390625");
+}
+
 static void test_json_list_and_edges(void **state) {
     struct sample *f = *state;
     struct vp_buf out = {.arena = &f->arena};
@@ -361,7 +445,6 @@ static void test_json_list_and_edges(void **state) {
     f->result.diags = NULL;
     f->suggestions[0].patch_field = NULL;
     f->suggestions[1].patch_value = "0.95";
-    f->scenario.engine.name = "other";
     vp_report_json(&json, &f->result);
     vp_json_end(&json, ']');
     const struct vp_node *root = parse(f, &out);
@@ -373,8 +456,6 @@ static void test_json_list_and_edges(void **state) {
     assert_at(root, "1.reason_text", "a \"quoted\" sentence\nof two lines");
     assert_at(root, "1.summary.headroom_bytes", "-100621352960");
     assert_int_equal(at(root, "1.kv_cache")->count, 0);
-    assert_int_equal(at(root, "1.engine_report")->count, 0);
-    assert_int_equal(at(root, "1.intervals")->count, 0);
     assert_int_equal(at(root, "1.diagnostics")->count, 0);
     assert_int_equal(at(root, "1.suggestions.0.scenario_patch")->count, 0);
     assert_int_equal(at(root, "1.suggestions.1.scenario_patch.precision.weights")->kind,
@@ -478,6 +559,8 @@ int main(void) {
         TEST(test_text_fits),
         TEST(test_text_does_not_fit),
         TEST(test_device_line),
+        TEST(test_sglang),
+        TEST(test_transformers),
         TEST(test_text_at_risk),
         TEST(test_text_never_too_wide),
         TEST(test_colour_only_when_asked),
@@ -486,6 +569,7 @@ int main(void) {
         TEST(test_explain),
         TEST(test_json_keys),
         TEST(test_json_values),
+        TEST(test_json_engines),
         TEST(test_json_list_and_edges),
         TEST(test_csv),
         TEST(test_markdown),

@@ -140,6 +140,8 @@ static void unknown_keys_say_where_they_belong(void **state) {
     assert_string_equal(f.diags.items[0].hint, "did you mean serve.context?");
     assert_int_equal(read(MODEL "serve: {max_model_len: 8192}\n"), VP_ERR_INPUT);
     assert_string_equal(f.diags.items[0].hint, "did you mean engine.args.max_model_len?");
+    assert_int_equal(read(MODEL "engine: sglang\nserve: {context_length: 8192}\n"), VP_ERR_INPUT);
+    assert_string_equal(f.diags.items[0].hint, "did you mean engine.args.context_length?");
     assert_int_equal(read(MODEL "engine: {flags: {}}\n"), VP_ERR_INPUT);
     assert_string_equal(f.diags.items[0].hint, "known are name, version, args, env, versions");
     assert_int_equal(read(MODEL "engine: {versions: {torhc: 2.9}}\n"), VP_ERR_INPUT);
@@ -187,98 +189,23 @@ static void a_missing_model(void **state) {
 
 static void engines(void **state) {
     (void)state;
-    assert_int_equal(read(MODEL "engine: {name: sglang, args: {tp_size: 4}}\n"
-                                "measured: {kv_gib: 3}\n"),
+    assert_int_equal(read(MODEL "engine: {name: llama.cpp, args: {ctx_size: 4}}\n"
+                                "measured: {kv_mib: 3}\n"),
                      VP_ERR_INPUT);
-    assert_int_equal(f.diags.count, 1); /* nothing about arguments that are not vllm's */
-    const struct vp_diag *d = fixture_expect(&f, VP_D_ENGINE_UNKNOWN, "sglang is not modelled");
-    assert_string_equal(d->hint, "this version models vllm");
+    assert_int_equal(f.diags.count, 1); /* nothing about arguments of an engine that is not read */
+    const struct vp_diag *d = fixture_expect(&f, VP_D_ENGINE_UNKNOWN, "llama.cpp is not modelled");
+    assert_string_equal(d->hint, "this version models vllm, sglang, transformers");
     assert_int_equal(read(MODEL "engine: {name: vlm}\n"), VP_ERR_INPUT);
     assert_string_equal(fixture_expect(&f, VP_D_ENGINE_UNKNOWN, "no engine")->hint,
                         "did you mean vllm?");
     assert_int_equal(read(MODEL "engine: vllm@0.19\n"), VP_OK);
     expect(VP_F_ENGINE, "vllm", VP_ORIGIN_FILE);
     expect(VP_F_VERSION, "0.19", VP_ORIGIN_FILE);
-}
-
-static void arguments_say_neutral_fields(void **state) {
-    (void)state;
-    assert_int_equal(read(MODEL "engine:\n  args:\n    tensor-parallel-size: 4\n"
-                                "    pipeline_parallel_size: '2'\n    dp: 3\n    dcp: 2\n"
-                                "    kv_cache_dtype: fp8_e4m3\n    dtype: half\n"
-                                "    --max-model-len: 32k\n    max_num_batched_tokens: 8k\n"
-                                "    no_enable_prefix_caching: true\n    enforce_eager: 'True'\n"
-                                "    kv_cache_memory: 4 GiB\n"),
-                     VP_OK);
-    expect(VP_F_TENSOR, "4", VP_ORIGIN_ARGS);
-    expect(VP_F_PIPELINE, "2", VP_ORIGIN_ARGS);
-    expect(VP_F_DATA, "3", VP_ORIGIN_ARGS);
-    expect(VP_F_CONTEXT_PARALLEL, "2", VP_ORIGIN_ARGS);
-    expect(VP_F_KV_DTYPE, "fp8", VP_ORIGIN_ARGS);
-    expect(VP_F_COMPUTE, "fp16", VP_ORIGIN_ARGS);
-    expect(VP_F_MAX_MODEL_LEN, "32768", VP_ORIGIN_ARGS);
-    expect(VP_F_BATCHED_TOKENS, "8192", VP_ORIGIN_ARGS);
-    expect(VP_F_PREFIX_CACHING, "false", VP_ORIGIN_ARGS);
-    expect(VP_F_EAGER, "true", VP_ORIGIN_ARGS);
-    expect(VP_F_KV_BYTES, "4 GiB", VP_ORIGIN_ARGS);
-    assert_string_equal(s.source[VP_F_TENSOR].key, "tensor-parallel-size");
-    assert_int_equal(s.engine.arg_count, 11);
-    for (uint32_t i = 0; i < s.engine.arg_count; i++)
-        assert_true(s.engine.args[i].used);
-    assert_string_equal(vp_engine_arg(&s.engine, "tensor_parallel_size"), "4");
-}
-
-static void arguments_that_are_not_computed_with_are_kept(void **state) {
-    (void)state;
-    assert_int_equal(read(MODEL "engine:\n  args: {max_modle_len: 5, swap_space: 4,\n"
-                                "    compilation_config: {level: 3, sizes: [1, 2]}}\n"
-                                "  env: {VLLM_USE_TRITON: 1}\n"),
-                     VP_OK);
-    assert_int_equal(s.engine.arg_count, 3);
-    assert_false(s.engine.args[0].used);
-    assert_string_equal(s.engine.args[2].value, "{\"level\": 3, \"sizes\": [1, 2]}");
-    assert_string_equal(vp_engine_env(&s.engine, "VLLM_USE_TRITON"), "1");
-    vp_engine_args_report(&f.ctx, &s.engine);
-    assert_int_equal(f.diags.count, 4);
-    assert_string_equal(fixture_expect(&f, VP_D_ARG_IGNORED, "max_modle_len")->hint,
-                        "did you mean max_model_len?");
-    fixture_expect(&f, VP_D_ARG_IGNORED, "engine.env.VLLM_USE_TRITON");
-    assert_int_equal(f.diags.errors, 0);
-}
-
-static void arguments_that_move_unmodelled_bytes_are_refused(void **state) {
-    (void)state;
-    assert_int_equal(read(MODEL "engine: {args: {enable_lora: true, cpu_offload_gb: 4,\n"
-                                "  speculative_config: {method: mtp}}}\n"),
-                     VP_ERR_INPUT);
-    assert_int_equal(f.diags.errors, 3);
-    fixture_expect(&f, VP_D_UNMODELLED, "engine.args.enable_lora");
-    assert_int_equal(read(MODEL "engine: {args: {enable_lora: false, cpu_offload_gb: 0,\n"
-                                "  speculative_config: ~, prefill_context_parallel_size: 1}}\n"),
-                     VP_OK);
-}
-
-static void quantization_is_the_weights_or_the_checkpoint(void **state) {
-    (void)state;
-    static const char QUANTISED[] =
-        "model: {model_type: llama, hidden_size: 64, intermediate_size: 128, vocab_size: 1000,\n"
-        "  num_hidden_layers: 2, num_attention_heads: 8, max_position_embeddings: 4096,\n"
-        "  quantization_config: {quant_method: fp8, activation_scheme: dynamic}}\n"
-        "engine: {args: {quantization: fp8}}\n";
-    assert_int_equal(read(MODEL "engine: {args: {quantization: fp8}}"), VP_OK);
-    expect(VP_F_WEIGHTS, "fp8", VP_ORIGIN_ARGS);
-    assert_int_equal(read(MODEL "engine: {args: {quantization: bitsandbytes}}"), VP_OK);
-    expect(VP_F_WEIGHTS, "nf4", VP_ORIGIN_ARGS);
-    assert_int_equal(read(MODEL "engine: {args: {quantization: ~}}"), VP_OK);
-    assert_int_equal(s.source[VP_F_WEIGHTS].origin, VP_ORIGIN_UNSET);
-    assert_int_equal(read(QUANTISED), VP_OK);
-    assert_int_equal(s.source[VP_F_WEIGHTS].origin, VP_ORIGIN_UNSET);
-    expect_bad(MODEL "engine: {args: {quantization: awq}}", "has no quantisation");
-    expect_bad(MODEL "engine: {args: {quantization: gtpq}}", "no quantization method");
-    assert_string_equal(f.diags.items[0].hint, "did you mean gptq?");
-    assert_int_equal(read(MODEL "engine: {args: {quantization: fp8}}\nprecision: {weights: int4}"),
-                     VP_ERR_INPUT);
-    fixture_expect(&f, VP_D_CONTRADICTION, "engine.args.quantization (line 4) says fp8");
+    assert_int_equal(read(MODEL "engine: SGLang@0.5.7\n"), VP_OK);
+    expect(VP_F_ENGINE, "sglang", VP_ORIGIN_FILE);
+    assert_int_equal(s.engine.kind, VP_ENGINE_SGLANG);
+    assert_int_equal(read(MODEL "engine: {name: transformers}\n"), VP_OK);
+    assert_int_equal(s.engine.kind, VP_ENGINE_TRANSFORMERS);
 }
 
 /* ---- precedence ---- */
@@ -410,6 +337,30 @@ static void measured(void **state) {
     expect_bad(MODEL "measured: {num_gpu_blocks: 0}", "measured.num_gpu_blocks must be");
 }
 
+static void measured_of_the_other_engines(void **state) {
+    (void)state;
+    assert_int_equal(read(MODEL "engine: sglang\nmeasured: {weights_gib: 14.99, kv_gib: 16.46,\n"
+                                "  max_total_num_tokens: 367404, mem_fraction_static: 0.93}"),
+                     VP_OK);
+    assert_true(s.measured.value[VP_M_AVAILABLE_KV] == 17673790423);
+    assert_true(s.measured.value[VP_M_BLOCKS] == 367404);
+    expect(VP_F_UTILIZATION, "0.93", VP_ORIGIN_MEASURED);
+    assert_int_equal(read(MODEL "engine: {name: sglang, args: {mem_fraction_static: 0.9}}\n"
+                                "measured: {mem_fraction_static: 0.93}"),
+                     VP_ERR_INPUT);
+    fixture_expect(&f, VP_D_CONTRADICTION,
+                   "measured.mem_fraction_static (line 5) says 0.93, but "
+                   "engine.args.mem_fraction_static (line 4) says 0.9");
+    expect_bad(MODEL "engine: sglang\nmeasured: {mem_fraction_static: 2}",
+               "measured.mem_fraction_static must be");
+    assert_int_equal(read(MODEL "engine: sglang\nmeasured: {available_kv_cache_gib: 1}"),
+                     VP_ERR_INPUT);
+    assert_non_null(strstr(f.diags.items[0].hint, "kv_gib"));
+    assert_int_equal(read(MODEL "engine: sglang\nmeasured: {kv_cache_tokens: 1}"), VP_ERR_INPUT);
+    assert_int_equal(read(MODEL "engine: transformers\nmeasured: {non_torch_gib: 0.5}"), VP_OK);
+    assert_int_equal(read(MODEL "engine: transformers\nmeasured: {kv_gib: 0.5}"), VP_ERR_INPUT);
+}
+
 static void budget(void **state) {
     (void)state;
     assert_int_equal(read(MODEL "budget: {memory: 160 GiB, headroom: 5 %, min_context: 32k,\n"
@@ -456,16 +407,13 @@ int main(void) {
         TEST(keep_has_a_default),
         TEST(a_missing_model),
         TEST(engines),
-        TEST(arguments_say_neutral_fields),
-        TEST(arguments_that_are_not_computed_with_are_kept),
-        TEST(arguments_that_move_unmodelled_bytes_are_refused),
-        TEST(quantization_is_the_weights_or_the_checkpoint),
         TEST(the_same_fact_twice),
         TEST(auto_agrees_with_sixteen_bit),
         TEST(the_command_line_wins),
         TEST(faults_of_the_command_line),
         TEST(the_command_line_changes_the_model),
         TEST(measured),
+        TEST(measured_of_the_other_engines),
         TEST(budget),
         TEST(an_inline_gpu),
     };

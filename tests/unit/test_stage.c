@@ -98,6 +98,11 @@ static void layouts_of_sglang(void **state) {
     b.scenario.parallel.attention_data = 8;
     b.scenario.parallel.expert = 8;
     expect_layout(&b, (struct vp_layout){8, 1, 1, 8, 1, 64});
+    b.scenario.parallel.expert = 2; /* four ranks share the width of each expert */
+    expect_layout(&b, (struct vp_layout){8, 1, 1, 2, 4, 64});
+    b.scenario.parallel.expert = 8;
+    b.scenario.parallel.data = 4; /* copies: nothing is shared with them */
+    expect_layout(&b, (struct vp_layout){8, 1, 1, 8, 1, 64});
     b.scenario.parallel.attention_data = 0; /* not said */
     expect_layout(&b, (struct vp_layout){8, 8, 8, 8, 1, 64});
     builder_end(&b);

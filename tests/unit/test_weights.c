@@ -267,7 +267,9 @@ static void padded_experts(void **state) {
     enum { PLAIN = 4 * (2 * 200 * 153 + 288 * 119 + 688 * 2) };
     expect(&ledger, 0, "experts", VP_FORMULA_W_PAD, 3 * PLAIN);
 
-    b.scenario.engine.rules.expert_width_multiple = 128;
+    b.scenario.engine.rules.expert_width_multiple = 128; /* one of the two alone is no rule */
+    ledger = weigh();
+    expect(&ledger, 0, "experts", VP_FORMULA_W_PAD, 3 * PLAIN);
     b.scenario.engine.rules.expert_hidden_multiple = 256;
     ledger = weigh();
     /* 256 rows of 512 / 32 x 17 = 272 bytes twice, 512 rows of 136; biases 256, 256 and 512 */
