@@ -123,6 +123,8 @@ static void explain_total(const struct vp_page *page, const struct vp_result *re
                  {"card", device->capacity_bytes},
                  {"engine takes", device->reserved_bytes}};
     size_t count = sizeof LINES / sizeof LINES[0] - !vp_words_has_policy(result->scenario);
+    if (device->host)
+        count = 1;
     for (size_t i = 0; i < count; i++) {
         vp_page_spaces(page, INDENT);
         vp_page_left(page, LINES[i].name, 14);
@@ -142,12 +144,16 @@ static void explain_device(const struct vp_page *page, const struct vp_result *r
     const char *last = device->ranks > 1 ? vp_arena_printf(page->out->arena, " to %" PRIu32,
                                                            device->first_rank + device->ranks - 1)
                                          : "";
+    const char *where = device->host ? "memory of one machine" : NULL;
     vp_buf_add(page->out, "\n");
-    vp_page_title(
-        page,
-        vp_arena_printf(page->out->arena, "-- %s: stage %" PRIu32 ", rank %" PRIu32 "%s%s --",
-                        device->id, device->stage, device->first_rank, last,
-                        index == result->worst && result->device_count > 1 ? ", the worst" : ""));
+    if (where)
+        vp_page_title(page, vp_arena_printf(page->out->arena, "-- %s: %s --", device->id, where));
+    else
+        vp_page_title(page,
+                      vp_arena_printf(
+                          page->out->arena, "-- %s: stage %" PRIu32 ", rank %" PRIu32 "%s%s --",
+                          device->id, device->stage, device->first_rank, last,
+                          index == result->worst && result->device_count > 1 ? ", the worst" : ""));
     for (int c = 0; c < VP_COMPONENT_COUNT; c++)
         if (device->present[c])
             explain_component(page, result, index, (enum vp_component)c);

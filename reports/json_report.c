@@ -66,7 +66,7 @@ static void summary(struct vp_json *json, const struct vp_result *result) {
 static void device(struct vp_json *json, const struct vp_device *d) {
     vp_json_map(json);
     key_text(json, "id", d->id);
-    key_text(json, "kind", vp_text_starts(d->id, "gpu") ? "gpu" : "cpu");
+    key_text(json, "kind", d->host ? "host" : vp_text_starts(d->id, "gpu") ? "gpu" : "cpu");
     vp_json_key(json, "ranks");
     vp_json_list_inline(json);
     for (uint32_t i = 0; i < d->ranks; i++)

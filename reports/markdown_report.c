@@ -68,9 +68,13 @@ static void device_table(struct vp_buf *out, const struct vp_result *result) {
     for (uint32_t i = 0; i < result->device_count; i++) {
         const struct vp_device *device = &result->devices[i];
         const char *mark = i == result->worst ? "**" : "";
+        const char *need = vp_format_gib(arena, device->need.likely, 2);
+        if (device->host) {
+            vp_buf_printf(out, "| %s | | | %s | |\n", escaped(arena, device->id), need);
+            continue;
+        }
         vp_buf_printf(out, "| %s%s%s | %" PRIu32 " | %" PRIu32 " | %s | %s |\n", mark,
-                      escaped(arena, device->id), mark, device->stage, device->ranks,
-                      vp_format_gib(arena, device->need.likely, 2),
+                      escaped(arena, device->id), mark, device->stage, device->ranks, need,
                       vp_words_signed_gib(arena, vp_words_headroom(device)));
     }
     vp_buf_add(out, "\n");

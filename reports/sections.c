@@ -69,6 +69,8 @@ void vp_section_head(const struct vp_page *page, const struct vp_result *result,
 }
 
 static const char *rank_range(struct vp_arena *arena, const struct vp_device *device) {
+    if (device->host)
+        return "-";
     if (device->ranks <= 1)
         return vp_arena_printf(arena, "%" PRIu32, device->first_rank);
     return vp_arena_printf(arena, "%" PRIu32 "..%" PRIu32, device->first_rank,
@@ -91,13 +93,15 @@ void vp_section_devices(const struct vp_page *page, const struct vp_result *resu
     for (uint32_t i = 0; i < result->device_count; i++) {
         const struct vp_device *device = &result->devices[i];
         const char *stage = vp_arena_printf(arena, "%" PRIu32, device->stage);
+        bool known = device->usable_bytes > 0; /* host memory may be of any size */
         vp_buf_add(page->out, i == result->worst ? "> " : "  ");
         vp_page_left(page, device->id, ID);
-        vp_page_right(page, stage, STAGE);
+        vp_page_right(page, device->host ? "-" : stage, STAGE);
         vp_page_right(page, rank_range(arena, device), RANKS);
         vp_page_right(page, vp_format_gib(arena, device->need.likely, 2), GIB);
-        vp_page_right(page, vp_format_gib(arena, device->usable_bytes, 2), GIB);
-        vp_page_right(page, vp_words_signed_gib(arena, vp_words_headroom(device)), GIB);
+        vp_page_right(page, known ? vp_format_gib(arena, device->usable_bytes, 2) : "?", GIB);
+        vp_page_right(page, known ? vp_words_signed_gib(arena, vp_words_headroom(device)) : "?",
+                      GIB);
         vp_page_spaces(page, 2);
         vp_page_wrap(page, 4 + ID + STAGE + RANKS + 3 * GIB, 2,
                      i == result->worst ? "the worst" : "");

@@ -50,6 +50,8 @@ const char *vp_words_reason(enum vp_reason reason) {
         return "transients";
     case VP_REASON_STATE_SLOTS:
         return "state-slots";
+    case VP_REASON_HOST:
+        return "host-memory";
     case VP_REASON_BUDGET:
         return "budget";
     case VP_REASON_NONE:

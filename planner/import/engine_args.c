@@ -4,6 +4,7 @@
 
 #include "planner/base/text.h"
 #include "planner/import/document.h"
+#include "planner/import/serve_extras.h"
 #include "planner/model/requantise.h"
 
 enum action {
@@ -233,6 +234,9 @@ static void check_state(struct vp_reading *r, const char *as_written, const stru
 
 static bool apply(struct vp_reading *r, const char *key, const char *as_written,
                   const struct vp_node *node) {
+    bool used;
+    if (vp_extra_arg(r, &used, key, as_written, node))
+        return used;
     struct row row = look_up(r->ctx, r->out->engine.kind, key);
     switch (row.action) {
     case SAME:
@@ -375,8 +379,8 @@ const char *vp_engine_env(const struct vp_engine *engine, const char *name) {
 
 /* A mistyped argument is no error, but its user should see it. */
 static const char *nearest_argument(const struct vp_engine *engine, const char *key) {
-    const char *names[ROW_COUNT + VP_FIELD_COUNT];
-    size_t count = 0;
+    const char *names[ROW_COUNT + VP_FIELD_COUNT + VP_EXTRA_ARGS];
+    size_t count = vp_extra_arg_names(names, engine->kind);
     for (size_t i = 0; i < ROW_COUNT; i++)
         if (ROWS[i].engine == engine->kind)
             names[count++] = ROWS[i].key;

@@ -145,6 +145,28 @@ static bool truth(struct situation *s, const char *name) {
     return value;
 }
 
+static enum vp_perhaps perhaps(struct situation *s, const char *name) {
+    static const char *const WORDS[] = {"never", "maybe", "always"};
+    const struct vp_node *row = rule(s, name);
+    const char *value = row ? vp_node_text(vp_node_get(row, "value")) : NULL;
+
+    for (int i = 0; value && i < 3; i++)
+        if (strcmp(value, WORDS[i]) == 0)
+            return (enum vp_perhaps)i;
+    if (row)
+        broken(s, row, vp_arena_printf(s->ctx->arena, "'%s' needs never, maybe or always", name));
+    return VP_NEVER;
+}
+
+/* Which matrices have adapter slots; engines that keep none have no such rules. */
+static void read_lora(struct situation *s, struct vp_rules *out) {
+    out->lora_vocabulary = perhaps(s, "lora_vocabulary");
+    out->lora_experts = perhaps(s, "lora_experts");
+    out->lora_joint_experts = perhaps(s, "lora_joint_experts");
+    out->lora_joint_layers = truth(s, "lora_joint_layers");
+    out->lora_extra_rows = number(s, "lora_extra_rows");
+}
+
 /* [low, likely, high] times a unit. */
 static struct vp_amount interval(struct situation *s, const struct vp_node *row, const char *key,
                                  uint64_t unit) {
@@ -282,6 +304,8 @@ static void read_vllm(struct situation *s, struct vp_rules *out) {
     out->latent_align = number(s, "latent_align");
     out->max_num_seqs = number(s, "max_num_seqs");
     out->max_batched_tokens = number(s, "max_num_batched_tokens");
+    out->tower_skipped = truth(s, "tower_skipped");
+    read_lora(s, out);
 }
 
 /* A part of SGLang's reserve; one that a row leaves out is nothing. */
@@ -316,6 +340,7 @@ static void read_sglang(struct situation *s, struct vp_rules *out) {
     out->max_batched_tokens = number(s, "max_num_batched_tokens");
     out->unchunked_tokens = number(s, "max_prefill_tokens");
     out->default_chunked = out->default_prefix_caching = true;
+    read_lora(s, out);
 }
 
 enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,

@@ -108,10 +108,10 @@ static void mamba2(struct vp_hf *hf, struct vp_attention *a, const struct mamba2
     a->conv_channels = a->value_heads * a->value_dim + 2 * a->key_heads * a->key_dim;
     a->state_elements = vp_hf_product(hf, keys->heads, a->value_heads, a->value_dim, a->key_dim);
     a->state_dtype = vp_hf_state_dtype(hf);
-    if (!hf->failed && inner > 0 && a->value_heads * a->value_dim != inner)
+    uint64_t width = a->value_heads * a->value_dim;
+    if (!hf->failed && inner > 0 && width != inner)
         vp_hf_fault(hf, vp_hf_find(hf, keys->heads), "%s x %s is %llu, the inner width %llu",
-                    keys->heads, keys->dim, (unsigned long long)(a->value_heads * a->value_dim),
-                    (unsigned long long)inner);
+                    keys->heads, keys->dim, (unsigned long long)width, (unsigned long long)inner);
 }
 
 void vp_family_mamba2(struct vp_hf *hf) {
@@ -227,7 +227,8 @@ void vp_family_lfm2(struct vp_hf *hf) {
     if (hf->failed)
         return;
     if (vp_hf_flag(hf, "block_auto_adjust_ff_dim", true)) {
-        width = (uint64_t)(factor * (double)(2 * width / 3));
+        uint64_t whole = 2 * width / 3; /* rounded down, like the reference code */
+        width = (uint64_t)(factor * (double)whole);
         width = vp_ceil_div(width, multiple) * multiple;
     }
     for (uint32_t i = 0; i < hf->count; i++)
@@ -256,15 +257,17 @@ void vp_family_minimax(struct vp_hf *hf) {
     uint64_t shared = vp_hf_size_or(hf, "shared_intermediate_size", 0);
 
     if (!vp_hf_find(hf, "layer_types") &&
-        (!list || list->kind != VP_NODE_LIST || list->count != hf->count))
+        (!list || list->kind != VP_NODE_LIST || list->count != hf->count)) {
         vp_hf_fault(hf, list, "attn_type_list must list one number per layer");
+        return;
+    }
     for (uint32_t i = 0; i < hf->count && !hf->failed; i++) {
         struct vp_attention *a = &hf->layers[i].attention;
         const char *type = vp_hf_layer_type(hf, i);
         uint64_t full = 0;
         if (type)
             full = strcmp(type, "full_attention") == 0;
-        else
+        else if (list)
             vp_node_u64(&full, list->items[i]);
         vp_hf_experts(hf, &hf->layers[i], hf->intermediate);
         hf->layers[i].moe.shared_intermediate = shared;

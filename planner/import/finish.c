@@ -50,6 +50,7 @@ static enum vp_status finish_model(struct vp_ctx *ctx, struct vp_scenario *s, bo
     if (status != VP_OK)
         return status;
     vp_finish_engine(ctx, s);
+    vp_finish_extras(ctx, s);
     resolve_headroom(s);
     return ctx->diags->errors > errors ? VP_ERR_INPUT : VP_OK;
 }

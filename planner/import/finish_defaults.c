@@ -17,7 +17,7 @@ static void set_flag(struct vp_scenario *s, enum vp_field field, bool *member, b
 
 static bool has_block(const struct vp_model *model, bool (*is)(const struct vp_attention *)) {
     for (uint32_t i = 0; i < model->block_count; i++)
-        if (is(&model->blocks[i].attention))
+        if (is(&model->blocks[i].attention) || is(&model->blocks[i].second))
             return true;
     return false;
 }

@@ -34,6 +34,8 @@ enum vp_status vp_finish_precision(struct vp_ctx *ctx, struct vp_scenario *scena
 enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_scenario *scenario);
 /* The engine's settings: needs hardware, rules, precision and lengths. */
 void vp_finish_engine(struct vp_ctx *ctx, struct vp_scenario *scenario);
+/* Adapters, speculative decoding, images, host memory; needs all of the above. */
+void vp_finish_extras(struct vp_ctx *ctx, struct vp_scenario *scenario);
 /* The lengths need the model only. */
 void vp_finish_lengths(struct vp_ctx *ctx, struct vp_scenario *scenario);
 

@@ -86,6 +86,8 @@ void vp_hf_experts(struct vp_hf *hf, struct vp_block *layer, uint64_t width);
 /* Vision tower and projector named by vision_config -> model->extras. Unknown towers are left out
  * with a warning. */
 void vp_hf_vision(struct vp_hf *hf);
+/* Its sizes as a profile run and a prompt see them -> model->encoder, where they are known. */
+void vp_hf_encoder(struct vp_hf *hf, const struct vp_node *config, const char *type);
 /* a x b x c; a fault that names the first key when that exceeds 64 bits. */
 uint64_t vp_hf_product(struct vp_hf *hf, const char *keys, uint64_t a, uint64_t b, uint64_t c);
 /* A vision tower or projector: counted, loaded, on the first stage, `matrix` divided. */

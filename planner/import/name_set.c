@@ -218,17 +218,19 @@ static const char *regex_to_glob(struct vp_arena *arena, const char *pattern) {
     return vp_buf_text(&buf);
 }
 
-/* ".*" with no alternative to it ("a|b" outside parentheses). Classes are not looked into: with
- * one the answer is no. */
+/* ".*", and then neither an alternative to it ("a|b" outside parentheses) nor anything that could
+ * ask what it stands for. What is not surely so gets "no", which is only slower. */
 static bool begins_with_any_text(const char *pattern) {
     int depth = 0;
-    if (!vp_text_starts(pattern, ".*"))
+    if (!vp_text_starts(pattern, ".*") || pattern[2] == '+')
         return false;
     for (const char *p = pattern; *p; p++) {
-        if (*p == '[' || (*p == '|' && depth == 0))
+        bool special = *p == '[' || *p == '^' || (*p == '(' && strchr("?*", p[1]));
+        bool escape = *p == '\\' && strchr("._-/", p[1]);
+        if (special || (*p == '\\' && !escape) || (*p == '|' && depth == 0))
             return false;
         depth += (*p == '(') - (*p == ')');
-        p += *p == '\\' && p[1];
+        p += escape && p[1];
     }
     return true;
 }

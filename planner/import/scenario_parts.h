@@ -24,6 +24,9 @@ struct vp_reading {
     bool from_flags; /* the tree being read is the command line's */
     bool keep_given;
     bool budget_given[VP_BUDGET_COUNT];
+    bool lora_given, draft_given;       /* by `serve`, or by the engine's arguments */
+    const struct vp_node *draft_node;   /* the draft's model, NULL: none */
+    bool draft_from_flags;
     bool attention_said, attention_data; /* SGLang: dp_size is of the attention layers */
     struct vp_said quantization;
     struct vp_said auto_dtype[2]; /* "auto" said for the KV cache, for the compute type */

@@ -8,6 +8,7 @@
 #include "planner/import/gpu_profile.h"
 #include "planner/import/model_reader.h"
 #include "planner/import/scenario_parts.h"
+#include "planner/import/serve_extras.h"
 #include "planner/import/settings.h"
 
 enum { NOT_MODELLED = -1 };
@@ -231,7 +232,7 @@ static void read_fields(struct vp_reading *r, const struct vp_node *root) {
     read_section(r, root, "engine", read_engine_key, ENGINE, 3);
     read_section(r, root, "parallel", read_parallel_key, CONTEXT, 1);
     read_section(r, root, "precision", read_precision_key, KEEP, 1);
-    read_section(r, root, "serve", NULL, NULL, 0);
+    read_section(r, root, "serve", vp_serve_key, NULL, 0);
     vp_scenario_read_budget(r, vp_node_get(root, "budget"));
 }
 
@@ -350,6 +351,8 @@ enum vp_status vp_scenario_read(struct vp_ctx *ctx, struct vp_scenario *out,
     enum vp_status model = read_model(&r, root, flags, base);
     vp_value_check_auto(&r);
     vp_engine_args_settle(&r);
+    if (model == VP_OK && ctx->diags->errors == errors)
+        model = vp_draft_read(&r, base);
     if (status == VP_ERR_ENV || model == VP_ERR_ENV)
         return VP_ERR_ENV;
     return ctx->diags->errors > errors ? VP_ERR_INPUT : VP_OK;

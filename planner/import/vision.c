@@ -268,6 +268,7 @@ void vp_hf_vision(struct vp_hf *hf) {
     if (!name) /* some configs name only the whole model */
         name = vp_node_text(vp_node_get(hf->top, "model_type"));
     hf->model->multimodal = true;
+    vp_hf_encoder(hf, t.config, name);
     for (size_t i = 0; i < sizeof towers / sizeof towers[0]; i++)
         if (vp_text_eq(name, towers[i].type))
             towers[i].count(&t);

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+#include "planner/memory/adapters.h"
+#include "planner/memory/draft.h"
+#include "planner/memory/offload.h"
 #include "planner/memory/weights.h"
 
 /* Replaces a component by a measured figure: the rows since first_row go, one row of the value
@@ -18,21 +21,38 @@ static struct vp_amount pin(struct vp_ledger *ledger, const struct vp_scenario *
     return row->bytes;
 }
 
-static struct vp_amount weights(struct vp_ledger *ledger, const struct vp_scenario *scenario,
-                                const struct vp_stage *stage, uint32_t device) {
-    const struct vp_amount excess = scenario->engine.rules.load_excess;
-    uint32_t first = ledger->count;
+static struct vp_amount sum_since(const struct vp_ledger *ledger, uint32_t first) {
     struct vp_amount sum = {0, 0, 0};
 
+    for (uint32_t i = first; i < ledger->count; i++)
+        sum = vp_amount_add(sum, ledger->rows[i].bytes);
+    return sum;
+}
+
+/* What is loaded before the engine looks at what is left: weights, adapter slots, the draft. */
+static void load(struct vp_engine_stage *out, struct vp_ledger *ledger,
+                 const struct vp_scenario *scenario, const struct vp_stage *stage,
+                 uint32_t device) {
+    const struct vp_amount excess = scenario->engine.rules.load_excess;
+    uint32_t first = ledger->count;
+    bool apart = scenario->engine.kind == VP_ENGINE_SGLANG;
+
     vp_weights_add(ledger, scenario, stage, device);
+    out->moved = vp_offload_weights(ledger, scenario, stage, first);
+    if (!apart)
+        vp_adapters_add(ledger, scenario, stage, device);
+    vp_draft_add(ledger, scenario, stage, device);
     if (excess.high > 0) {
         struct vp_row *row = vp_ledger_add(ledger, VP_C_RUNTIME, VP_FORMULA_W_LOAD, device,
                                            "load, beyond the tensors");
         row->bytes = excess;
     }
-    for (uint32_t i = first; i < ledger->count; i++)
-        sum = vp_amount_add(sum, ledger->rows[i].bytes);
-    return pin(ledger, scenario, VP_M_WEIGHTS, VP_C_WEIGHTS, device, first, sum);
+    out->weights =
+        pin(ledger, scenario, VP_M_WEIGHTS, VP_C_WEIGHTS, device, first, sum_since(ledger, first));
+    first = ledger->count;
+    if (apart)
+        vp_adapters_add(ledger, scenario, stage, device);
+    out->adapters = sum_since(ledger, first);
 }
 
 static struct vp_amount activation(struct vp_ledger *ledger, const struct vp_scenario *scenario,
@@ -68,12 +88,16 @@ static struct vp_amount graphs(struct vp_ledger *ledger, const struct vp_scenari
         !scenario->measured.known[VP_M_GRAPHS])
         return vp_exactly(0); /* this engine captures none */
     uint64_t layers = scenario->engine.enforce_eager ? 0 : stage->layers;
+    if (layers > 0 && stage->index + 1 == stage->count)
+        layers += vp_draft_depth(scenario);
     struct vp_amount bytes = {rules->graph_base.low + layers * rules->graph_per_layer.low,
                               rules->graph_base.likely + layers * rules->graph_per_layer.likely,
                               rules->graph_base.high + layers * rules->graph_per_layer.high};
 
     if (scenario->engine.enforce_eager)
         bytes = vp_exactly(0);
+    if (scenario->lora.enabled)
+        bytes.high *= 2; /* captured with and without adapters */
     struct vp_row *row =
         vp_ledger_add(ledger, VP_C_GRAPHS, VP_FORMULA_GRAPHS, device, rules->overhead_class);
     row->bytes = bytes;
@@ -97,6 +121,7 @@ static void fix_pool(struct vp_engine_stage *out, const struct vp_scenario *scen
     out->available_negative = out->available.likely == 0;
     struct vp_amount rest = vp_amount_add(vp_amount_add(out->weights, out->activation),
                                           vp_amount_add(out->non_torch, out->graphs));
+    rest = vp_amount_add(rest, out->adapters);
     out->usable_bytes = rest.likely + out->available.likely;
     if (!scenario->measured.known[VP_M_AVAILABLE_KV]) { /* asked for, not seen to be there */
         uint64_t taken = vp_min(scenario->hardware.reserved_bytes, scenario->hardware.memory_bytes);
@@ -136,7 +161,7 @@ void vp_engine_stage_make(struct vp_engine_stage *out, struct vp_ledger *ledger,
                           const struct vp_scenario *scenario, const struct vp_stage *stage,
                           uint32_t device) {
     memset(out, 0, sizeof *out);
-    out->weights = weights(ledger, scenario, stage, device);
+    load(out, ledger, scenario, stage, device);
     out->activation = activation(ledger, scenario, stage, device);
     out->non_torch = non_torch(ledger, scenario, device);
     out->graphs = graphs(ledger, scenario, stage, device);
@@ -154,5 +179,5 @@ void vp_engine_stage_make(struct vp_engine_stage *out, struct vp_ledger *ledger,
     fix_pool(out, scenario);
     vp_kv_plan_make(&out->kv, scenario, stage);
     count_units(out, scenario);
-    vp_kv_add(ledger, &out->kv, scenario->serve.concurrency, scenario->serve.context, device);
+    vp_kv_add(ledger, &out->kv, vp_rank_sequences(scenario), scenario->serve.context, device);
 }

@@ -10,6 +10,8 @@
 struct vp_engine_stage {
     struct vp_kv_plan kv;
     struct vp_amount weights, activation, non_torch, graphs; /* as the log prints them */
+    struct vp_amount adapters;  /* SGLang: beside the weights; vLLM's load line holds them */
+    struct vp_amount moved;     /* of the layers' weights into host memory */
     struct vp_amount available; /* bytes for the cache; 0 when nothing is left */
     bool available_negative;    /* even at the low end nothing is left */
     bool pinned;                /* available was measured or given in bytes */

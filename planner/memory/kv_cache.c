@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "planner/memory/draft.h"
+
 /* Cache bytes of one token of one layer on one rank.
  * F-KV-01: KV heads are replicated once there are more ranks than heads.
  * F-KV-02: an MLA latent is not divided. */
@@ -139,6 +141,23 @@ static void collect(struct vp_kv_plan *plan, const struct vp_scenario *scenario,
             add_type(plan, &type, here, block->count);
         if (describe(&type, &plan->overflow, scenario, &block->second, layout))
             add_type(plan, &type, here, block->count);
+    }
+}
+
+/* Layers that speculative decoding adds to the pool. */
+static void collect_draft(struct vp_kv_plan *plan, const struct vp_scenario *scenario,
+                          const struct vp_stage *stage) {
+    const struct vp_layout layout = vp_draft_layout(scenario);
+    const struct vp_block *block;
+    uint64_t count;
+
+    for (uint32_t i = 0; vp_draft_layers(&block, &count, scenario, i); i++) {
+        uint64_t here = stage->index + 1 == stage->count ? count : 0;
+        struct vp_kv_type type;
+        if (describe(&type, &plan->overflow, scenario, &block->attention, &layout))
+            add_type(plan, &type, here, count);
+        if (describe(&type, &plan->overflow, scenario, &block->second, &layout))
+            add_type(plan, &type, here, count);
     }
 }
 
@@ -300,6 +319,10 @@ void vp_kv_plan_make(struct vp_kv_plan *out, const struct vp_scenario *scenario,
     out->context_ranks = vp_max(scenario->parallel.context, 1);
     out->state_pages = engine->prefix_caching ? engine->rules.state_pages_cached : 1;
     collect(out, scenario, stage, &layout);
+    if (scenario->draft.method != VP_DRAFT_NONE) {
+        out->state_pages += scenario->draft.tokens; /* a state to go back to for each of them */
+        collect_draft(out, scenario, stage);
+    }
     sum_types(out);
     if (scenario->engine.kind == VP_ENGINE_VLLM && has_condensed(out)) {
         mixed_pages(out);

@@ -1,7 +1,7 @@
 /* SGLang: no profile run. The static part of the card holds weights and cache, everything else has
  * to live in the rest:
  *
- *   cache = free memory before loading x mem_fraction_static - weights
+ *   cache = free memory before loading x mem_fraction_static - weights - adapter slots
  *   rest  = free memory before loading x (1 - mem_fraction_static)
  * Source: sglang model_runner_kv_cache_mixin.py; 230.20 - 287.20 x 0.089 = 204.64 GiB against
  * 204.63 logged. Free memory before loading is the total less others and the runtime's context. */
@@ -21,11 +21,12 @@ void vp_sglang_pool(struct vp_engine_stage *stage, const struct vp_scenario *sce
                               vp_mul_div(free_bytes.likely, share, billion),
                               vp_mul_div(free_bytes.high, share, billion)};
 
+    const struct vp_amount taken = vp_amount_add(stage->weights, stage->adapters);
+
     stage->requested_bytes = fixed.likely;
-    stage->available = (struct vp_amount){less(fixed.low, stage->weights.high),
-                                          less(fixed.likely, stage->weights.likely),
-                                          less(fixed.high, stage->weights.low)};
-    stage->available_negative = fixed.high <= stage->weights.low;
+    stage->available = (struct vp_amount){
+        less(fixed.low, taken.high), less(fixed.likely, taken.likely), less(fixed.high, taken.low)};
+    stage->available_negative = fixed.high <= taken.low;
     struct vp_amount rest = vp_amount_add(stage->activation, stage->graphs);
     stage->reserved_bytes = fixed.likely + stage->non_torch.likely + stage->graphs.likely;
     stage->usable_bytes = fixed.likely + stage->non_torch.likely + rest.likely;

@@ -196,28 +196,40 @@ static struct vp_sum extra_layers(const struct vp_scenario *scenario, const stru
     return vp_sum_mul(bytes, extra->layers);
 }
 
+/* An encoder that the engine does not even load when it takes no images. */
+static bool is_left_out(const struct vp_scenario *scenario, enum vp_class class_) {
+    return class_ == VP_CLASS_VISION && scenario->images.off &&
+           scenario->engine.rules.tower_skipped;
+}
+
+void vp_weights_extra(struct vp_ledger *ledger, const struct vp_scenario *scenario,
+                      const struct vp_extra *extra, enum vp_component component, uint32_t device) {
+    const struct vp_model *model = scenario->model;
+    struct vp_layout layout = vp_stage_layout(scenario);
+    uint64_t ranks = extra->sharded ? scenario->parallel.tensor : 1;
+    uint64_t matrix = vp_ceil_div(extra->matrix_elements, ranks);
+    struct vp_sum bytes = vp_scheme_bytes(&model->schemes[extra->scheme], 1, 1, matrix);
+    struct vp_row *row = vp_ledger_add(ledger, component, VP_FORMULA_W_EXTRA, device, extra->name);
+
+    vp_row_input(row, "matrix_elements", extra->matrix_elements);
+    vp_row_input(row, "ranks", ranks);
+    vp_row_input(row, "other_elements", extra->other_elements);
+    bytes = vp_sum_plus(bytes, extra_layers(scenario, extra, &layout));
+    vp_row_exact(ledger, row,
+                 vp_sum_plus(bytes, vp_dtype_bytes(scenario->precision.compute,
+                                                   vp_sum(extra->other_elements))));
+}
+
 static void add_extras(struct vp_ledger *ledger, const struct vp_scenario *scenario,
                        const struct vp_stage *stage, uint32_t device) {
     const struct vp_model *model = scenario->model;
-    struct vp_layout layout = vp_stage_layout(scenario);
 
     for (uint32_t i = 0; i < model->extra_count; i++) {
         const struct vp_extra *extra = &model->extras[i];
         bool here = extra->first_stage ? stage->index == 0 : stage->index + 1 == stage->count;
-        uint64_t ranks = extra->sharded ? scenario->parallel.tensor : 1;
-        if (!extra->loaded || !here)
-            continue;
-        struct vp_row *row =
-            vp_ledger_add(ledger, VP_C_WEIGHTS, VP_FORMULA_W_EXTRA, device, extra->name);
-        uint64_t matrix = vp_ceil_div(extra->matrix_elements, ranks);
-        struct vp_sum bytes = vp_scheme_bytes(&model->schemes[extra->scheme], 1, 1, matrix);
-        vp_row_input(row, "matrix_elements", extra->matrix_elements);
-        vp_row_input(row, "ranks", ranks);
-        vp_row_input(row, "other_elements", extra->other_elements);
-        bytes = vp_sum_plus(bytes, extra_layers(scenario, extra, &layout));
-        vp_row_exact(ledger, row,
-                     vp_sum_plus(bytes, vp_dtype_bytes(scenario->precision.compute,
-                                                       vp_sum(extra->other_elements))));
+        bool vision = extra->class_ == VP_CLASS_VISION;
+        if (extra->loaded && here && !is_left_out(scenario, extra->class_))
+            vp_weights_extra(ledger, scenario, extra, vision ? VP_C_VISION : VP_C_WEIGHTS, device);
     }
 }
 
@@ -341,9 +353,9 @@ static void add_tensors(struct vp_ledger *ledger, const struct vp_scenario *scen
         bytes.v = vp_ceil_div(bytes.v, ranks);
         vp_row_exact(ledger, row, bytes);
     }
-    if (table->extra_bytes > 0 && stage->index == 0) {
+    if (table->extra_bytes > 0 && stage->index == 0 && !is_left_out(scenario, VP_CLASS_VISION)) {
         struct vp_row *row =
-            vp_ledger_add(ledger, VP_C_WEIGHTS, VP_FORMULA_W_TENSORS, device, "encoder tensors");
+            vp_ledger_add(ledger, VP_C_VISION, VP_FORMULA_W_TENSORS, device, "encoder tensors");
         vp_row_input(row, "tensor_bytes", table->extra_bytes);
         vp_row_exact(ledger, row, vp_sum(table->extra_bytes));
     }

@@ -129,3 +129,10 @@ void vp_model_fold(struct vp_ctx *ctx, struct vp_model *model, const struct vp_b
     model->layers = index;
     model->layer_count = count;
 }
+
+const struct vp_extra *vp_model_mtp(const struct vp_model *model) {
+    for (uint32_t i = 0; i < model->extra_count; i++)
+        if (model->extras[i].layer && strcmp(model->extras[i].name, "MTP layers") == 0)
+            return &model->extras[i];
+    return NULL;
+}

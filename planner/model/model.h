@@ -155,6 +155,19 @@ struct vp_extra {
     uint8_t scheme;
 };
 
+/* The encoder of images as a profile run and a prompt see it, beside its tensors (extras). */
+struct vp_encoder {
+    bool known;             /* the sizes below are */
+    bool video;             /* takes videos too, whose largest item is no larger */
+    uint64_t hidden, width; /* of its layers: residual, feed-forward */
+    uint64_t item_patches;  /* patches of the largest image */
+    uint64_t item_tokens;   /* tokens that the largest image becomes, with what frames it */
+    uint64_t item_outputs;  /* vectors among them */
+    uint64_t patch_elements;
+    uint64_t output_width;  /* elements of one output vector */
+    uint64_t image_tokens;  /* of any image; 0: depends on its size */
+};
+
 /* Bytes of a checkpoint's tensors by where they live and how they are divided. */
 struct vp_checkpoint {
     bool known;
@@ -200,6 +213,8 @@ struct vp_model {
     struct vp_extra *extras;
     uint32_t extra_count;
 
+    struct vp_encoder encoder;
+
     struct vp_checkpoint checkpoint;
 };
 
@@ -216,6 +231,8 @@ uint32_t vp_model_scheme(struct vp_model *model, const struct vp_scheme *scheme)
 /* Finishes a model of `count` layers described one by one: folds equal ones into block kinds. */
 void vp_model_fold(struct vp_ctx *ctx, struct vp_model *model, const struct vp_block *layers,
                    uint32_t count);
+/* The model's own layers for the tokens after next; NULL: it has none. */
+const struct vp_extra *vp_model_mtp(const struct vp_model *model);
 /* Everything that must hold between the sizes; faults are VP_D_MODEL_FIELD diagnostics. */
 enum vp_status vp_model_validate(struct vp_ctx *ctx, const struct vp_model *model);
 

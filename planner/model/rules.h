@@ -17,6 +17,9 @@ enum vp_vllm_budget {
     VP_VLLM_V1_GRAPHS   /* the same, minus the graph estimate of a trial capture */
 };
 
+/* Whether something is so in a version, where that is not known for each of them. */
+enum vp_perhaps { VP_NEVER, VP_MAYBE, VP_ALWAYS };
+
 struct vp_rules {
     /* all engines: window layers keep their window only (vLLM: in groups of layer types) */
     bool window_groups;
@@ -64,6 +67,14 @@ struct vp_rules {
 
     /* transformers */
     bool loads_fp32; /* unquantised weights become fp32 unless torch_dtype says otherwise */
+
+    /* LoRA slots: which matrices have them beside those of the layers */
+    enum vp_perhaps lora_vocabulary;    /* embedding and head */
+    enum vp_perhaps lora_experts;       /* routed experts */
+    enum vp_perhaps lora_joint_experts; /* an expert's gate and up share one A matrix */
+    bool lora_joint_layers;             /* so do q, k and v, and gate and up of a dense layer */
+    uint64_t lora_extra_rows;           /* vocabulary rows reserved per slot */
+    bool tower_skipped;                 /* without images the encoder is not even loaded */
 
     uint64_t expert_width_multiple, expert_hidden_multiple; /* MXFP4 kernels pad expert sizes */
     uint64_t state_align, latent_align; /* hybrid block sizes are multiples of these */

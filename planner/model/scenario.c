@@ -106,6 +106,18 @@ uint64_t vp_expert_ranks(const struct vp_scenario *scenario) {
     return ranks.overflow ? UINT64_MAX : ranks.v;
 }
 
+uint64_t vp_sequence_ranks(const struct vp_scenario *scenario) {
+    const struct vp_parallel *p = &scenario->parallel;
+    bool sglang = scenario->engine.kind == VP_ENGINE_SGLANG;
+    struct vp_sum ranks =
+        vp_sum_mul(vp_sum(vp_max(p->data, 1)), sglang ? vp_max(p->attention_data, 1) : 1);
+    return ranks.overflow ? UINT64_MAX : ranks.v;
+}
+
+uint64_t vp_rank_sequences(const struct vp_scenario *scenario) {
+    return vp_ceil_div(scenario->serve.concurrency, vp_sequence_ranks(scenario));
+}
+
 uint64_t vp_generate_tokens(const struct vp_scenario *scenario) {
     const struct vp_serve *serve = &scenario->serve;
     uint64_t prompt = serve->context;

@@ -109,6 +109,7 @@ struct vp_engine {
     uint64_t max_running;                       /* SGLang: max_running_requests; 0: not given */
     uint64_t window_share_ppb, state_share_ppb; /* SGLang's pools; the rules' when not given */
     bool enforce_eager, prefix_caching, chunked_prefill, hybrid_off, expert_parallel;
+    bool sleep_mode;
     struct vp_engine_arg *args; /* all of engine.args, modelled or not */
     uint32_t arg_count;
     struct vp_engine_arg *env;
@@ -118,6 +119,52 @@ struct vp_engine {
 struct vp_serve {
     uint64_t context, concurrency, prompt_tokens, output_tokens, replicas;
     const char *arrival;
+};
+
+/* Adapters that an engine keeps room for beside its weights. */
+struct vp_lora {
+    bool enabled;
+    uint64_t slots, rank; /* adapters usable at once, the largest rank */
+    enum vp_dtype dtype;  /* resolved: never UNSET in a finished scenario with slots */
+    bool sharded;         /* both halves of a pair are divided, not one */
+};
+
+enum vp_draft_method {
+    VP_DRAFT_NONE,
+    VP_DRAFT_NGRAM,  /* looked up in the text: no model */
+    VP_DRAFT_MODEL,  /* a model of its own */
+    VP_DRAFT_EAGLE,  /* a head over the target's last hidden state and embedding */
+    VP_DRAFT_EAGLE3, /* over three of its hidden states, with a vocabulary of its own */
+    VP_DRAFT_MTP     /* the model's own layers for the tokens after next */
+};
+
+/* Speculative decoding. */
+struct vp_draft {
+    const char *name;        /* as the user wrote it: a model, NULL */
+    const char *method_name; /* as the user wrote it, NULL */
+    enum vp_draft_method method;
+    struct vp_model *model; /* MODEL, EAGLE, EAGLE3: the draft's; NULL otherwise */
+    uint64_t tokens;        /* proposed per step */
+    uint64_t tensor;        /* ranks that divide the draft */
+    uint64_t fused_inputs;  /* width of the vectors that a head joins; 0: it joins none */
+    uint64_t head_vocab;    /* rows of the head's own output matrix; 0: the target's is used */
+    bool wide_first;        /* its first layer reads embedding and hidden state side by side */
+};
+
+/* What requests bring beside text. */
+struct vp_images {
+    uint64_t per_request;
+    uint64_t tokens; /* of one of them; 0: not known */
+    uint64_t limit; /* most images of one prompt; 0: no limit */
+    bool off;       /* the engine was told to take none: its encoder is neither profiled nor used */
+    bool unprofiled; /* its profile run leaves the encoder out (skip_mm_profiling) */
+};
+
+/* Kept in host memory instead of the device's. */
+struct vp_offload {
+    uint64_t weights_bytes; /* of one device's layers; or */
+    uint64_t weights_ppb;   /* a share of them */
+    uint64_t kv_bytes;      /* a second cache in host memory, over all ranks of a replica */
 };
 
 /* Figures of a real run that replace estimates. 0 with known[] false: not measured. */
@@ -152,6 +199,10 @@ struct vp_scenario {
     struct vp_parallel parallel;
     struct vp_precision precision;
     struct vp_serve serve;
+    struct vp_lora lora;
+    struct vp_draft draft;
+    struct vp_images images;
+    struct vp_offload offload;
     struct vp_measured measured;
     struct vp_budget budget;
     struct vp_source source[VP_FIELD_COUNT];
@@ -184,6 +235,11 @@ const char *vp_measure_name(enum vp_engine_kind engine, enum vp_measure measure)
 /* Ranks that an expert is divided over, whole or by its width: vLLM's data-parallel ranks take
  * part, those of the others are copies. UINT64_MAX at overflow. */
 uint64_t vp_expert_ranks(const struct vp_scenario *scenario);
+/* Ranks whose caches hold different sequences: data-parallel ones, in SGLang those of the attention
+ * too. At least 1. */
+uint64_t vp_sequence_ranks(const struct vp_scenario *scenario);
+/* serve.concurrency on the rank that has most of them. */
+uint64_t vp_rank_sequences(const struct vp_scenario *scenario);
 /* Tokens that transformers `generate` takes at once: the prompts of all sequences are one batch. */
 uint64_t vp_generate_tokens(const struct vp_scenario *scenario);
 /* The field's present value as a user would write it ("16 GiB", "fp8", "32768"), in the sense of

@@ -107,8 +107,13 @@ static void smaller_peak(const struct vp_advice *a) {
     const char *chunk = vp_advice_arg(a, VP_F_BATCHED_TOKENS);
     struct vp_variant v;
 
-    if (engine->kind == VP_ENGINE_TRANSFORMERS)
+    if (engine->kind == VP_ENGINE_TRANSFORMERS) {
+        vp_diag_hint(a->ctx->diags,
+                     "prefill_chunk_size of generate() lowers the activation peak of a long prompt "
+                     "(%s GiB here)",
+                     vp_advice_gib(a, now));
         return;
+    }
     variant.engine.chunked_prefill = true;
     variant.engine.max_batched_tokens = half;
     if (half >= engine->max_num_seqs && vp_advice_evaluate(a, &v, &variant) &&
@@ -227,8 +232,10 @@ static void divide_copies(const struct vp_advice *a, const struct copies *c) {
                      vp_advice_count(a, a->result->kv.tokens));
     else if (a->scenario->engine.kind == VP_ENGINE_SGLANG)
         vp_diag_hint(a->ctx->diags,
-                     "data-parallel attention (enable_dp_attention) keeps a sequence "
-                     "on one rank only");
+                     "data-parallel attention (enable_dp_attention) keeps a sequence on one rank "
+                     "only: up to %" PRIu64 " times the tokens in the group, less the attention "
+                     "weights that each rank repeats",
+                     c->ranks / c->parts);
     else
         vp_diag_hint(a->ctx->diags,
                      "tensor %" PRIu64 " needs no copies: the other ranks may go into pipeline or "

@@ -2,18 +2,15 @@
 #include <string.h>
 
 #include "planner/memory/engine_stage.h"
+#include "planner/memory/offload.h"
 #include "planner/plan/plan.h"
 
 static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
-static void fill_device(struct vp_device *device, const struct vp_result *result, uint32_t index,
-                        const struct vp_engine_stage *stage, uint32_t ranks) {
-    const struct vp_hardware *hardware = &result->scenario->hardware;
+/* What a device's rows add up to. */
+static void fill_rows(struct vp_device *device, const struct vp_result *result, uint32_t index) {
     const struct vp_ledger *ledger = &result->ledger;
 
-    device->first_rank = index * ranks;
-    device->ranks = ranks;
-    device->stage = index;
     for (uint32_t i = 0; i < ledger->count; i++) {
         const struct vp_row *row = &ledger->rows[i];
         if (row->device != index)
@@ -28,10 +25,40 @@ static void fill_device(struct vp_device *device, const struct vp_result *result
             device->component[c] =
                 vp_ledger_component(ledger, index, (enum vp_component)c, device->peak_step);
     device->need = vp_ledger_at(ledger, index, device->peak_step);
+}
+
+static void fill_device(struct vp_device *device, const struct vp_result *result, uint32_t index,
+                        const struct vp_engine_stage *stage, uint32_t ranks) {
+    const struct vp_hardware *hardware = &result->scenario->hardware;
+
+    fill_rows(device, result, index);
+    device->first_rank = index * ranks;
+    device->ranks = ranks;
+    device->stage = index;
     device->capacity_bytes = hardware->memory_bytes;
     device->usable_bytes = stage->usable_bytes;
     device->reserved_bytes =
         stage->reserved_bytes > 0 ? stage->reserved_bytes : device->need.likely;
+}
+
+/* Rows of host memory, which stands behind the stages' devices. */
+static void add_host(struct vp_arena *arena, struct vp_result *out,
+                     const struct vp_engine_stage *stages, uint32_t count) {
+    struct vp_amount *moved = VP_NEW_ARRAY(arena, count, struct vp_amount);
+
+    for (uint32_t i = 0; i < count; i++)
+        moved[i] = stages[i].moved;
+    vp_offload_host(&out->ledger, out->scenario, moved, count, count);
+}
+
+static void fill_host(struct vp_result *out, uint32_t index) {
+    struct vp_device *host = &out->devices[index];
+
+    fill_rows(host, out, index);
+    host->host = true;
+    host->capacity_bytes = host->usable_bytes = out->scenario->hardware.host_memory_bytes;
+    host->reserved_bytes = host->need.likely;
+    out->device_count = index + 1;
 }
 
 static int64_t headroom(const struct vp_device *device) {
@@ -153,6 +180,17 @@ static int short_for_pool(const struct vp_scenario *scenario, const struct vp_en
     return high.overflow || high.v > free_bytes;
 }
 
+/* Host memory, where its size is known: as short_of. */
+static int short_of_host(const struct vp_result *out) {
+    const struct vp_device *last = &out->devices[out->device_count - 1];
+
+    if (!last->host || last->capacity_bytes == 0)
+        return 0;
+    return last->need.low > last->capacity_bytes    ? 2
+           : last->need.high > last->capacity_bytes ? 1
+                                                    : 0;
+}
+
 static void settle(struct vp_result *out, enum vp_reason reason, int shortage) {
     enum vp_verdict verdict = shortage == 0   ? VP_FITS
                               : shortage == 1 ? VP_AT_RISK
@@ -175,7 +213,7 @@ static void judge(struct vp_result *out, const struct vp_engine_stage *stages) {
     uint64_t one = vp_kv_units(&s->kv, scenario->engine.max_model_len);
     uint64_t all = vp_kv_units(&s->kv, scenario->serve.context);
     const struct vp_budget *budget = &scenario->budget;
-    struct vp_sum wanted = vp_sum_mul(vp_sum(all), scenario->serve.concurrency);
+    struct vp_sum wanted = vp_sum_mul(vp_sum(all), vp_rank_sequences(scenario));
 
     out->verdict = VP_FITS;
     out->reason = VP_REASON_NONE;
@@ -187,8 +225,9 @@ static void judge(struct vp_result *out, const struct vp_engine_stage *stages) {
                s->requested_bytes + s->graphs.low > free_bytes + s->activation.high ? 2
                : s->requested_bytes + s->graphs.likely > free_bytes                 ? 1
                                                                                     : 0);
-    for (uint32_t i = 0; i < out->device_count; i++)
+    for (uint32_t i = 0; i < scenario->parallel.pipeline; i++)
         settle(out, VP_REASON_NO_FREE_MEMORY, short_for_pool(scenario, &stages[i], free_bytes));
+    settle(out, VP_REASON_HOST, short_of_host(out));
     if (out->device_count > 0 && s->kv.types > 0 && out->report.available_kv.likely == 0)
         settle(out, VP_REASON_WEIGHTS, out->report.available_negative ? 2 : 1);
     else if (s->kv.types == 0 && out->headroom_bytes < 0)
@@ -244,15 +283,19 @@ bool vp_plan_evaluate(struct vp_arena *arena, struct vp_result *out,
     out->scenario = scenario;
     out->mode = "serve";
     out->ledger.arena = arena;
-    out->devices = VP_NEW_ARRAY(arena, count, struct vp_device);
+    out->devices = VP_NEW_ARRAY(arena, count + 1, struct vp_device);
     out->device_count = count;
     for (uint32_t i = 0; i < count; i++) {
         struct vp_stage stage = vp_stage_split(scenario->model->layer_count, count, i);
         vp_engine_stage_make(&stages[i], &out->ledger, scenario, &stage, i);
         overflow |= stages[i].kv.overflow || stages[i].kv.too_many_types;
     }
+    if (vp_offload_any(scenario))
+        add_host(arena, out, stages, count);
     if (overflow || out->ledger.overflow || is_too_large(&out->ledger))
         return false;
+    if (vp_offload_any(scenario))
+        fill_host(out, count);
     for (uint32_t i = 0; i < count; i++) {
         fill_device(&out->devices[i], out, i, &stages[i], ranks);
         if (headroom(&out->devices[i]) < headroom(&out->devices[out->worst]))

@@ -8,6 +8,7 @@
 #include "planner/memory/weights.h"
 #include "planner/plan/advice.h"
 #include "planner/plan/generate.h"
+#include "planner/plan/sleep.h"
 #include "planner/plan/suggest.h"
 
 static struct vp_kv_plan kv_of(const struct vp_scenario *scenario, uint32_t device) {
@@ -21,10 +22,15 @@ static struct vp_kv_plan kv_of(const struct vp_scenario *scenario, uint32_t devi
 
 /* ---- what more would cost ---- */
 
+static uint64_t times(uint64_t a, uint64_t b) {
+    struct vp_sum product = vp_sum_mul(vp_sum(a), b);
+    return product.overflow ? UINT64_MAX : product.v;
+}
+
 static void set_prices(struct vp_ctx *ctx, struct vp_result *out) {
     const struct vp_scenario *scenario = out->scenario;
     struct vp_kv_plan kv = kv_of(scenario, out->worst);
-    uint64_t context = scenario->serve.context, sequences = scenario->serve.concurrency;
+    uint64_t context = scenario->serve.context, sequences = vp_rank_sequences(scenario);
     uint64_t blocks = out->report.num_gpu_blocks.likely;
     uint64_t now = vp_kv_units(&kv, context);
     uint64_t limit = scenario->model->max_position;
@@ -38,7 +44,8 @@ static void set_prices(struct vp_ctx *ctx, struct vp_result *out) {
     out->prices.per_1k_context =
         (vp_kv_units(&kv, context + 1024) - now) * sequences * kv.unit_bytes;
     out->prices.per_sequence = now * kv.unit_bytes;
-    out->prices.max_concurrency = now > 0 ? blocks / now : 0;
+    if (now > 0)
+        out->prices.max_concurrency = times(blocks / now, vp_sequence_ranks(scenario));
     if (limit == 0)
         limit = UINT64_C(1) << 32;
     out->prices.max_context = vp_kv_longest(&kv, blocks, sequences, limit);
@@ -53,7 +60,9 @@ static void set_first_order(struct vp_result *out) {
     const struct vp_model *model = scenario->model;
     struct vp_first_order *rule = &out->first_order;
     uint64_t ranks = scenario->parallel.tensor * scenario->parallel.pipeline;
-    struct vp_sum tokens = vp_sum_mul(vp_sum(scenario->serve.context), scenario->serve.concurrency);
+    uint64_t copies = vp_max(scenario->parallel.data, 1);
+    struct vp_sum tokens = vp_sum_mul(vp_sum(scenario->serve.context),
+                                      vp_ceil_div(scenario->serve.concurrency, copies));
     struct vp_sum weights = model->checkpoint.known ? vp_sum(model->checkpoint.total_bytes)
                                                     : vp_weights_unsharded(model);
     uint64_t element = vp_dtype_bytes(scenario->precision.compute, vp_sum(1)).v;
@@ -166,10 +175,13 @@ static const char *concurrency_text(struct vp_ctx *ctx, const struct vp_result *
                                out->verdict == VP_AT_RISK ? "may" : "would",
                                vp_format_count(ctx->arena, out->prices.max_concurrency), sequences,
                                context);
+    uint64_t ranks = vp_sequence_ranks(out->scenario);
     return vp_arena_printf(ctx->arena,
-                           "the engine starts, but its cache holds %s of %s sequences of %s tokens "
+                           "the engine starts, but its cache%s %s of %s sequences of %s tokens "
                            "at once; the others wait",
-                           milli(ctx, out->kv.max_concurrency_milli), sequences, context);
+                           ranks > 1 ? "s hold" : " holds",
+                           milli(ctx, times(out->kv.max_concurrency_milli, ranks)), sequences,
+                           context);
 }
 
 static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out) {
@@ -211,6 +223,14 @@ static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out) 
                                "that when it captures graphs",
                                vp_format_count(ctx->arena, scenario->engine.max_num_seqs),
                                vp_format_count(ctx->arena, out->report.num_gpu_blocks.likely));
+    case VP_REASON_HOST: {
+        const struct vp_device *host = &out->devices[out->device_count - 1];
+        return vp_arena_printf(ctx->arena,
+                               "host memory of %s GiB does not hold what is offloaded to it: %s to "
+                               "%s GiB",
+                               gib(ctx, host->capacity_bytes), gib(ctx, host->need.low),
+                               gib(ctx, host->need.high));
+    }
     case VP_REASON_BUDGET:
         return vp_arena_printf(ctx->arena,
                                "the scenario's own budget is exceeded: needs %s GiB, "
@@ -245,7 +265,10 @@ static void check_checkpoint(struct vp_ctx *ctx, const struct vp_scenario *scena
 static void set_names(struct vp_result *out) {
     for (uint32_t i = 0; i < out->device_count; i++) {
         struct vp_device *device = &out->devices[i];
-        snprintf(device->id, sizeof device->id, "gpu%u", device->first_rank);
+        if (device->host)
+            snprintf(device->id, sizeof device->id, "host");
+        else
+            snprintf(device->id, sizeof device->id, "gpu%u", device->first_rank);
     }
 }
 
@@ -268,6 +291,7 @@ enum vp_status vp_plan_run(struct vp_ctx *ctx, struct vp_result *out,
     set_first_order(out);
     set_assumptions(ctx, out);
     out->reason_text = reason_text(ctx, out);
+    vp_sleep_note(ctx, out);
     vp_suggest(ctx, out);
     vp_advice_add(ctx, out);
     return VP_OK;

@@ -18,11 +18,13 @@ enum vp_reason {
     VP_REASON_GRAPHS,         /* what comes on top of the engine's budget exceeds the device */
     VP_REASON_TRANSIENTS,     /* forward passes may exceed what the static share leaves */
     VP_REASON_STATE_SLOTS,    /* more sequences than state pages */
+    VP_REASON_HOST,           /* what goes to host memory exceeds it */
     VP_REASON_BUDGET          /* the scenario's own budget is exceeded */
 };
 
 struct vp_device {
-    char id[16];                /* "gpu0": first rank of the stage */
+    char id[16];                /* "gpu0": first rank of the stage; "host" */
+    bool host;                  /* host memory of one machine: no ranks, no stage */
     uint32_t first_rank, ranks; /* ranks that carry equal loads */
     uint32_t stage;
     struct vp_amount component[VP_COMPONENT_COUNT]; /* at its own peak over time */
@@ -108,8 +110,8 @@ struct vp_result {
     const char *reason_text; /* one sentence with the figures */
     uint64_t params_total, params_active, params_trainable;
 
-    uint32_t worst; /* index of the device with the least headroom */
-    struct vp_device *devices;
+    uint32_t worst;            /* index of the device with the least headroom, the host aside */
+    struct vp_device *devices; /* one per stage, then the host where it keeps something */
     uint32_t device_count;
     int64_t headroom_bytes; /* of the worst device, by likely figures */
 

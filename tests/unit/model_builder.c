@@ -143,7 +143,7 @@ uint64_t builder_weights(struct builder *b, struct vp_ledger *ledger, uint32_t i
         ledger = &own;
     vp_weights_add(ledger, &b->scenario, &stage, index);
     assert_false(ledger->overflow);
-    return ledger_likely(ledger, index, VP_C_WEIGHTS);
+    return ledger_likely(ledger, index, VP_C_WEIGHTS) + ledger_likely(ledger, index, VP_C_VISION);
 }
 
 const struct vp_result *builder_evaluate(struct builder *b) {

@@ -179,6 +179,10 @@ static void checkpointing(void **state) {
     told(VP_D_NO_BACKWARD, "enable_activation_checkpointing", "max_num_seqs 512 instead of 1024");
     plan(LLAMA, "gpu: mi300x", "gradient_checkpointing: false", SERVE_8K);
     silent(VP_D_NO_BACKWARD);
+    fixture_clear(&f);
+    plan_yaml(&f, "model: llama-3.1-8b\nhardware: {gpu: mi300x}\n"
+                  "engine: {name: transformers, args: {gradient_checkpointing: true}}\n" SERVE_8K);
+    told(VP_D_NO_BACKWARD, "frees nothing when serving", "prefill_chunk_size");
 }
 
 static void checkpointing_of_the_model(void **state) {

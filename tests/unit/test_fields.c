@@ -147,8 +147,18 @@ static void what_follows_from_layout_and_workload(void **state) {
     s.parallel.tensor = 4;
     s.parallel.data = 2;
     assert_int_equal(vp_expert_ranks(&s), 8);
+    s.serve.concurrency = 9;
+    assert_int_equal(vp_sequence_ranks(&s), 2);
+    assert_int_equal(vp_rank_sequences(&s), 5);
+    s.parallel.attention_data = 2; /* vLLM's are those of parallel.data */
+    assert_int_equal(vp_sequence_ranks(&s), 2);
     s.engine.kind = VP_ENGINE_SGLANG; /* copies */
+    assert_int_equal(vp_sequence_ranks(&s), 4);
+    assert_int_equal(vp_rank_sequences(&s), 3);
     assert_int_equal(vp_expert_ranks(&s), 4);
+    s.parallel.data = s.parallel.attention_data = 0; /* not said */
+    assert_int_equal(vp_rank_sequences(&s), 9);
+    s.parallel.data = 2;
     s.engine.kind = VP_ENGINE_VLLM;
     s.parallel.tensor = UINT64_MAX;
     assert_true(vp_expert_ranks(&s) == UINT64_MAX);

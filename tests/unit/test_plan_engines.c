@@ -179,6 +179,28 @@ static void copies_and_attention_ranks(void **state) {
     assert_true(r.report.weights.likely > copy); /* attention whole on each */
 }
 
+/* Every copy, and every rank of data-parallel attention, has sequences of its own. */
+static void ranks_share_the_sequences(void **state) {
+    (void)state;
+    static const char *const ARGS[] = {"tp: 4", "tp: 4, dp: 2",
+                                       "tp: 4, dp: 4, enable_dp_attention: true"};
+    static const uint64_t SEQUENCES[] = {64, 32, 16}, RANKS[] = {1, 2, 4};
+    for (int i = 0; i < 3; i++) {
+        plan(vp_arena_printf(&f.arena,
+                             "model: qwen3-30b-a3b\nhardware: {gpu: h200}\n"
+                             "serve: {context: 4096, concurrency: 64}\n"
+                             "engine: {name: sglang, version: 2026-05, args: {%s}}\n",
+                             ARGS[i]));
+        assert_int_equal(r.devices[0].component[VP_C_KV_CACHE].likely,
+                         SEQUENCES[i] * 4096 * r.kv.bytes_per_token);
+        assert_int_equal(r.prices.max_concurrency, RANKS[i] * (r.kv.max_concurrency_milli / 1000));
+    }
+    plan("model: llama-3.1-8b\nhardware: {gpu: rtx4090}\nserve: {context: 8192, concurrency: 16}\n"
+         "engine: {name: sglang, version: 0.5.7, args: {dp: 2, mem_fraction_static: 0.9}}\n");
+    assert_int_equal(r.reason, VP_REASON_CONCURRENCY);
+    assert_non_null(strstr(r.reason_text, "its caches hold "));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void) {
@@ -190,6 +212,7 @@ int main(void) {
         TEST(pool_of_sglang),
         TEST(forward_passes_beside_the_share),
         TEST(copies_and_attention_ranks),
+        TEST(ranks_share_the_sequences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

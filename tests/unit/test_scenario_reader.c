@@ -150,12 +150,12 @@ static void unknown_keys_say_where_they_belong(void **state) {
 
 static void unmodelled_fields_are_refused_unless_they_say_nothing(void **state) {
     (void)state;
-    assert_int_equal(read(MODEL "train: {micro_batch: 1}\nserve: {lora: {slots: 2}}\n"
+    assert_int_equal(read(MODEL "train: {micro_batch: 1}\nserve: {offload: {experts: 0.5}}\n"
                                 "hardware: {devices: [{gpu: a}]}\nparallel: {zero: 3}\n"),
                      VP_ERR_INPUT);
     assert_int_equal(f.diags.errors, 4);
     fixture_expect(&f, VP_D_UNMODELLED, "train (training)");
-    fixture_expect(&f, VP_D_UNMODELLED, "serve.lora");
+    fixture_expect(&f, VP_D_UNMODELLED, "serve.offload.experts");
     fixture_expect(&f, VP_D_UNMODELLED, "hardware.devices");
     fixture_expect(&f, VP_D_UNMODELLED, "parallel.zero");
     assert_int_equal(read(MODEL "train: {}\nserve: {lora: ~, slo: {}}\nhardware: {devices: []}\n"
