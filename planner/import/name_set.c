@@ -83,11 +83,11 @@ static bool canonicalise(char *out, size_t size, const char *name) {
     for (const char *p = skip_roots(name); ok && *p;) {
         size_t n = strcspn(p, "."), stem = n > 0 && p[n - 1] == '*' ? n - 1 : n;
         const char *word = canonical_word(p, stem);
-        ok = (!used || append(out, size, &used, ".", 1)) &&
-             append(out, size, &used, word ? word : p, word ? strlen(word) : stem) &&
-             append(out, size, &used, p + stem, n - stem);
-        p += n;
-        p += *p == '.';
+        size_t dot = (used || n) && p[n] && p[n + 1]; /* none at either end */
+        ok = word ? append(out, size, &used, word, strlen(word)) &&
+                        append(out, size, &used, p + stem, n - stem + dot)
+                  : append(out, size, &used, p, n + dot);
+        p += n + (p[n] != '\0');
     }
     return ok;
 }
@@ -106,8 +106,10 @@ static bool add_form(struct vp_module_name *out, const char *prefix, const char 
 static void set_fused(struct vp_module_name *out) {
     const char *last = strrchr(out->canonical, '.');
     for (size_t i = 0; last && i < sizeof FUSED / sizeof *FUSED; i++) {
+        if (last[1] != *FUSED[i].part || strcmp(last + 1, FUSED[i].part) != 0)
+            continue;
         size_t n = (size_t)(last + 1 - out->canonical), m = strlen(FUSED[i].fused);
-        if (strcmp(last + 1, FUSED[i].part) == 0 && n + m < VP_MODULE_NAME) {
+        if (n + m < VP_MODULE_NAME) {
             memcpy(out->fused, out->canonical, n);
             memcpy(out->fused + n, FUSED[i].fused, m + 1);
         }
@@ -147,7 +149,10 @@ static void add_name(struct vp_arena *arena, struct vp_name_set *set, const char
         set->name_capacity = capacity;
     }
     set->names[set->name_count++] = name;
-    set->initials[(unsigned char)*name] = true;
+    uint32_t parts = 1;
+    for (const char *p = name; *p && parts < 31; p++)
+        parts += *p == '.';
+    set->parts[(unsigned char)*name] |= UINT32_C(1) << parts;
 }
 
 static void add_pattern(struct vp_arena *arena, struct vp_name_set *set,
@@ -304,8 +309,8 @@ static bool has_name(const struct vp_name_set *set, const char *text, size_t n) 
     return false;
 }
 
-/* Every run of whole parts of the name: a module has about six parts, so some twenty look-ups,
- * most of which no name begins like. last: only those that hold the last part. */
+/* Every run of whole parts of the name: a module has about six parts, so some twenty runs, most of
+ * which begin like no name or have another number of parts. last: only those with the last part. */
 static bool has_run(const struct vp_name_set *set, const char *name, bool last) {
     const char *parts[VP_MODULE_PARTS + 1], *end = name + strlen(name);
     int count = 0;
@@ -315,10 +320,10 @@ static bool has_run(const struct vp_name_set *set, const char *name, bool last) 
     }
     parts[count] = end + 1; /* a part ends one before the next begins */
     for (int from = 0; from < count; from++) {
-        if (!set->initials[(unsigned char)*parts[from]])
-            continue;
-        for (int to = last ? count : from + 1; to <= count; to++)
-            if (has_name(set, parts[from], (size_t)(parts[to] - parts[from]) - 1))
+        uint32_t known = set->parts[(unsigned char)*parts[from]];
+        for (int to = last ? count : from + 1; known && to <= count; to++)
+            if ((known >> (to - from) & 1) &&
+                has_name(set, parts[from], (size_t)(parts[to] - parts[from]) - 1))
                 return true;
     }
     return false;

@@ -10,13 +10,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "planner/base/arena.h"
 
 struct vp_name_set {
     const char **names; /* canonical; sorted once finished */
     size_t name_count, name_capacity;
-    bool initials[256]; /* characters that some name begins with */
+    uint32_t parts[256]; /* for each first character: bit n is set when a name has n parts */
     struct vp_name_pattern *patterns;
     size_t pattern_count, pattern_capacity;
 };

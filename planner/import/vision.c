@@ -1,6 +1,6 @@
 /* Vision towers and projectors: parameter counts from vision_config. Sizes follow the reference
- * code in transformers (siglip, clip, pixtral, qwen*_vl, llama4, mllama, kimi); what is unknown is
- * left out, with a warning, never guessed. */
+ * code in transformers (siglip, clip, pixtral, qwen*_vl, glm4v, gemma4, llama4, mllama, kimi); what
+ * is unknown is left out, with a warning, never guessed. */
 #include <string.h>
 
 #include "planner/base/text.h"
@@ -198,6 +198,27 @@ static void mllama(struct tower *t) {
     vp_hf_extra(t->hf, "projector", out * text, text);
 }
 
+/* GLM-4.1V and later: a block whose feed-forward is as wide as the output, a convolution that joins
+ * patches, and a gated merger of intermediate_size. */
+static void glm4v(struct tower *t) {
+    uint64_t hidden = size(t, "hidden_size"), width = size(t, "intermediate_size");
+    uint64_t layers = size(t, "depth"), image = size(t, "image_size");
+    uint64_t patch = size(t, "patch_size"), merge = size(t, "spatial_merge_size");
+    uint64_t out = size(t, "out_hidden_size"), times = size(t, "temporal_patch_size");
+    bool bias = false;
+
+    vp_node_bool(&bias, vp_node_get(t->config, "attention_bias"));
+    if (t->missing || bias)
+        return;
+    uint64_t side = image / patch;
+    uint64_t matrix = layers * (4 * hidden * hidden + 3 * hidden * out);
+    uint64_t other = layers * 2 * hidden + side * side * hidden;
+    other += 3 * times * patch * patch * hidden + 3 * hidden; /* patches, norms around the stack */
+    other += merge * merge * hidden * out + out;              /* joining */
+    vp_hf_extra(t->hf, "vision tower", matrix, other);
+    vp_hf_extra(t->hf, "projector", out * out + 3 * out * width, 2 * out);
+}
+
 /* Gemma 4: a Gemma block with norms on both sides of each half and on queries and keys, positions
  * for rows and columns, one matrix into the model. */
 static void gemma4(struct tower *t) {
@@ -247,7 +268,10 @@ void vp_hf_vision(struct vp_hf *hf) {
                   {"qwen2_vl", qwen2_vl},
                   {"qwen2_5_vl", qwen2_vl},
                   {"gemma4_vision", gemma4},
-
+                  {"glm4v", glm4v},
+                  {"glm4v_vision", glm4v},
+                  {"glm4v_moe", glm4v},
+                  {"glm4v_moe_vision", glm4v},
                   {"llama4_vision_model", llama4},
                   {"qwen3_vl", qwen_vl},
                   {"qwen3_vl_moe", qwen_vl},

@@ -10,7 +10,7 @@
 static struct vp_sum token_bytes(const struct vp_attention *a, const struct vp_layout *layout,
                                  enum vp_dtype dtype) {
     enum { DS_MLA_FP8 = 656 /* 512 FP8 + 4 fp32 scales + 64 bf16 rotary */ };
-    uint64_t heads = vp_ceil_div(a->kv_heads, vp_min(layout->attention, vp_max(a->kv_heads, 1)));
+    uint64_t heads = vp_ceil_div(a->kv_heads, vp_max(vp_min(layout->attention, a->kv_heads), 1));
     struct vp_sum bytes;
 
     if (a->kind == VP_ATTENTION_GQA)
