@@ -311,11 +311,18 @@ static void patch_value(struct vp_json *json, const char *text) {
         vp_json_text(json, text);
 }
 
-/* "serve.context" -> {"serve": {"context": ...}}: can be laid over a scenario as it is. */
-static void patch(struct vp_json *json, const char *field, const char *value) {
+/* "serve.context" -> {"serve": {"context": ...}}: can be laid over a scenario as it is. count:
+ * hardware.count beside it, 0 for none. */
+static void patch(struct vp_json *json, const char *field, const char *value, uint64_t count) {
     enum { DEPTH = 8 };
-    int depth = 1;
+    int depth = 0;
     vp_json_map(json);
+    if (count > 0) {
+        vp_json_key(json, "hardware");
+        vp_json_map(json);
+        key_u64(json, "count", count);
+        vp_json_end(json, '}');
+    }
     while (field && *field) {
         size_t n = depth < DEPTH ? strcspn(field, ".") : strlen(field);
         vp_json_key(json, vp_arena_text(json->out->arena, field, n));
@@ -328,7 +335,7 @@ static void patch(struct vp_json *json, const char *field, const char *value) {
         vp_json_map(json);
         depth++;
     }
-    while (depth-- > 0)
+    while (depth-- >= 0)
         vp_json_end(json, '}');
 }
 
@@ -350,7 +357,7 @@ static void suggestions(struct vp_json *json, const struct vp_result *result) {
         key_text(json, "money", s->money);
         vp_json_end(json, '}');
         vp_json_key(json, "scenario_patch");
-        patch(json, s->patch_field, s->patch_value);
+        patch(json, s->patch_field, s->patch_value, s->patch_count);
         vp_json_end(json, '}');
     }
     vp_json_end(json, ']');

@@ -272,6 +272,9 @@ static void one_suggestion(const struct vp_page *page, const struct vp_suggestio
     if (s->patch_field) {
         const char *set = vp_arena_printf(arena, "--set %s=%s", s->patch_field,
                                           s->patch_value ? s->patch_value : "");
+        if (s->patch_count > 0)
+            set = vp_arena_printf(arena, "%s --set hardware.count=%llu", set,
+                                  (unsigned long long)s->patch_count);
         bool same_line = used + 2 + vp_text_cells(set) <= page->width;
         vp_buf_printf(&cost, "%s%s", cost.size == 0 ? "" : same_line ? "; " : "\n", set);
     }

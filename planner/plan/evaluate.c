@@ -201,6 +201,24 @@ static void settle(struct vp_result *out, enum vp_reason reason, int shortage) {
     }
 }
 
+/* SGLang keeps recurrent states in a pool of their own; with its prefix cache a running request
+ * takes three to five of its slots, without it one. */
+static int short_of_slots(const struct vp_scenario *scenario, const struct vp_engine_stage *stage) {
+    const uint64_t billion = 1000000000;
+    uint64_t share = scenario->engine.rules.state_share_ppb;
+    uint64_t sequences = vp_rank_sequences(scenario);
+    bool shared = scenario->engine.prefix_caching;
+
+    if (!stage->kv.separate_state || stage->kv.state_bytes == 0)
+        return 0;
+    struct vp_amount slots = {
+        vp_mul_div(stage->available.low, share, billion + share) / stage->kv.state_bytes, 0,
+        vp_mul_div(stage->available.high, share, billion + share) / stage->kv.state_bytes};
+    slots.low /= shared ? 5 : 1;
+    slots.high /= shared ? 3 : 1;
+    return short_of(&slots, sequences);
+}
+
 /* Would the engine start, and does the workload fit? The first reason of the worst kind is kept. */
 static void judge(struct vp_result *out, const struct vp_engine_stage *stages) {
     const struct vp_scenario *scenario = out->scenario;
@@ -242,6 +260,7 @@ static void judge(struct vp_result *out, const struct vp_engine_stage *stages) {
         settle(out, VP_REASON_GRAPHS, 1);
     if (s->kv.state_bytes > 0 && v1 && scenario->engine.max_num_seqs > blocks->likely)
         settle(out, VP_REASON_STATE_SLOTS, 1);
+    settle(out, VP_REASON_STATE_SLOTS, short_of_slots(scenario, s));
     /* SGLang: forward passes live in what the static share leaves */
     if (scenario->engine.kind == VP_ENGINE_SGLANG &&
         s->requested_bytes + s->non_torch.likely + s->activation.likely + s->graphs.likely >

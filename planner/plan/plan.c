@@ -218,6 +218,11 @@ static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out) 
                          : 0),
             gib(ctx, out->report.activation_peak.likely), gib(ctx, out->report.graph.likely));
     case VP_REASON_STATE_SLOTS:
+        if (scenario->engine.kind == VP_ENGINE_SGLANG)
+            return vp_arena_printf(ctx->arena,
+                                   "the pool of recurrent states may not hold %s sequences at "
+                                   "once; mamba_full_memory_ratio enlarges it",
+                                   vp_format_count(ctx->arena, scenario->serve.concurrency));
         return vp_arena_printf(ctx->arena,
                                "max_num_seqs %s exceeds the pool's %s state pages; vLLM refuses "
                                "that when it captures graphs",

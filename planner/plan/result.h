@@ -100,6 +100,7 @@ struct vp_suggestion {
     int64_t headroom_bytes;
     const char *quality, *speed, *money; /* cost in words */
     const char *patch_field, *patch_value;
+    uint64_t patch_count; /* hardware.count that goes with it; 0: as it is */
 };
 
 struct vp_result {

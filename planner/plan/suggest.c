@@ -148,8 +148,10 @@ static void try_ranks(struct vp_ctx *ctx, struct vp_result *result) {
         consider(ctx, result, &candidate,
                  vp_arena_printf(ctx->arena, "tensor parallel %llu", (unsigned long long)tensor));
     set_patch(s, "parallel.tensor", count(ctx, scenario->parallel.tensor), count(ctx, tensor));
-    if (s)
-        s->money = more ? "twice the GPUs" : "none";
+    if (!s)
+        return;
+    s->money = more ? "twice the GPUs" : "none";
+    s->patch_count = more ? candidate.hardware.count : 0;
 }
 
 /* A workload that is tried: the same set-up, shorter or with fewer sequences. */
