@@ -138,8 +138,10 @@ const char *vp_text_nearest(const char *word, const char *const *candidates, siz
 }
 
 bool vp_text_glob(const char *pattern, const char *text) {
+    const char *tail = strrchr(pattern, '*'), *star = NULL, *after_star = NULL;
+    if (tail && !strchr(tail, '?') && !vp_text_ends(text, tail + 1))
+        return false; /* no way to end; this mostly decides */
     /* Going back to the last '*' only is enough: an earlier one could not match more. */
-    const char *star = NULL, *after_star = NULL;
     while (*text) {
         if (*pattern == '*') {
             star = pattern++;

@@ -46,6 +46,12 @@ static bool is_part(const char *text, size_t n, const char *part) {
     return *text == *part && strlen(part) == n && memcmp(text, part, n) == 0;
 }
 
+/* Characters up to the next dot or the end. */
+static size_t part_length(const char *name) {
+    const char *dot = strchr(name, '.');
+    return dot ? (size_t)(dot - name) : strlen(name);
+}
+
 /* The name after the prefixes of wrapping models; never empty, and never only a pattern. */
 static const char *skip_roots(const char *name) {
     for (size_t i = 0; i < sizeof ROOTS / sizeof *ROOTS; i++) {
@@ -81,7 +87,7 @@ static bool canonicalise(char *out, size_t size, const char *name) {
     size_t used = 0;
     bool ok = append(out, size, &used, "", 0);
     for (const char *p = skip_roots(name); ok && *p;) {
-        size_t n = strcspn(p, "."), stem = n > 0 && p[n - 1] == '*' ? n - 1 : n;
+        size_t n = part_length(p), stem = n > 0 && p[n - 1] == '*' ? n - 1 : n;
         const char *word = canonical_word(p, stem);
         size_t dot = (used || n) && p[n] && p[n + 1]; /* none at either end */
         ok = word ? append(out, size, &used, word, strlen(word)) &&
@@ -316,7 +322,7 @@ static bool has_run(const struct vp_name_set *set, const char *name, bool last) 
     int count = 0;
     for (const char *p = name; p < end && count < VP_MODULE_PARTS; count++) {
         parts[count] = p;
-        p += strcspn(p, ".") + 1;
+        p += part_length(p) + 1;
     }
     parts[count] = end + 1; /* a part ends one before the next begins */
     for (int from = 0; from < count; from++) {

@@ -167,6 +167,22 @@ static struct vp_scenario workload(const struct vp_scenario *scenario, uint64_t 
     return out;
 }
 
+/* The engine refuses the longest sequence it was told to admit, while the workload's own would fit:
+ * admit what fits. The low end of the interval is what fits for sure. */
+static bool try_admission(struct vp_ctx *ctx, struct vp_result *result) {
+    const struct vp_scenario *scenario = result->scenario;
+    struct vp_scenario candidate = *scenario;
+    uint64_t length = result->report.estimated_max_model_len.low / 256 * 256;
+    const char *path = vp_field_path_for(scenario->engine.kind, VP_F_MAX_MODEL_LEN);
+
+    if (result->reason != VP_REASON_ADMISSION || !path || length < scenario->serve.context)
+        return false;
+    candidate.engine.max_model_len = length;
+    struct vp_suggestion *s = consider(ctx, result, &candidate, "admit shorter sequences");
+    set_patch(s, path, count(ctx, scenario->engine.max_model_len), count(ctx, length));
+    return s != NULL;
+}
+
 static void try_lengths(struct vp_ctx *ctx, struct vp_result *result) {
     const struct vp_scenario *scenario = result->scenario;
     const struct vp_serve *serve = &scenario->serve;
@@ -254,6 +270,7 @@ void vp_suggest(struct vp_ctx *ctx, struct vp_result *result) {
     result->suggestions = VP_NEW_ARRAY(ctx->arena, MOST, struct vp_suggestion);
     if (result->verdict == VP_FITS || result->reason == VP_REASON_BUDGET)
         return;
+    bool admitted = try_admission(ctx, result);
     try_seqs(ctx, result);
     try_share(ctx, result);
     try_sixteen_bit(ctx, result);
@@ -264,5 +281,6 @@ void vp_suggest(struct vp_ctx *ctx, struct vp_result *result) {
         try_weights(ctx, result, generate ? "nf4" : "int4", "noticeable, model-dependent");
     }
     try_ranks(ctx, result);
-    try_lengths(ctx, result);
+    if (!admitted) /* else the workload itself is not what is too long */
+        try_lengths(ctx, result);
 }

@@ -116,7 +116,7 @@ static void fill_lists(struct sample *f) {
                                                "shorter prompts only",
                                                NULL,
                                                "serve.context",
-                                               "16384"};
+                                               "16384", 0};
     f->suggestions[1] = (struct vp_suggestion){"weights",
                                                "fp8",
                                                "int4",
@@ -126,7 +126,7 @@ static void fill_lists(struct sample *f) {
                                                "about the same",
                                                NULL,
                                                "precision.weights",
-                                               "int4"};
+                                               "int4", 0};
     f->result.assumptions = f->assumptions;
     f->result.assumption_count = 2;
     f->result.suggestions = f->suggestions;
