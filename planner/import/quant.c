@@ -347,6 +347,8 @@ const struct vp_scheme *vp_quant_role_scheme(const struct vp_quant *quant, uint3
     int count = 0;
     if (!quant || is_never_quantised(role))
         return quant ? &quant->plain : NULL;
+    if (!quant->rules) /* no names to look for */
+        return scheme_of(quant, NULL, 0, vp_role_class(role));
     char *own = module + snprintf(module, sizeof module, "model.layers.%u.", layer);
     for (const char *name = role_names(block, role); *name && count < MAX_NAMES - 1;) {
         size_t n = strcspn(name, " "), skip = sizeof ATTENTION - 1;

@@ -219,6 +219,22 @@ static int short_of_slots(const struct vp_scenario *scenario, const struct vp_en
     return short_of(&slots, sequences);
 }
 
+/* What the scenario sets itself. */
+static void judge_budget(struct vp_result *out) {
+    const struct vp_budget *budget = &out->scenario->budget;
+    const struct vp_device *device = &out->devices[out->worst];
+
+    if (budget->memory_bytes > 0)
+        settle(out, VP_REASON_BUDGET,
+               device->need.low > budget->memory_bytes    ? 2
+               : device->need.high > budget->memory_bytes ? 1
+                                                          : 0);
+    if (budget->headroom_bytes > 0 && out->headroom_bytes < (int64_t)budget->headroom_bytes)
+        settle(out, VP_REASON_BUDGET, 2);
+    if (budget->min_context > out->kv.max_context)
+        settle(out, VP_REASON_BUDGET, 2);
+}
+
 /* Would the engine start, and does the workload fit? The first reason of the worst kind is kept. */
 static void judge(struct vp_result *out, const struct vp_engine_stage *stages) {
     const struct vp_scenario *scenario = out->scenario;
@@ -230,7 +246,6 @@ static void judge(struct vp_result *out, const struct vp_engine_stage *stages) {
     bool v1 = vllm && scenario->engine.rules.budget >= VP_VLLM_V1_USED;
     uint64_t one = vp_kv_units(&s->kv, scenario->engine.max_model_len);
     uint64_t all = vp_kv_units(&s->kv, scenario->serve.context);
-    const struct vp_budget *budget = &scenario->budget;
     struct vp_sum wanted = vp_sum_mul(vp_sum(all), vp_rank_sequences(scenario));
 
     out->verdict = VP_FITS;
@@ -270,16 +285,7 @@ static void judge(struct vp_result *out, const struct vp_engine_stage *stages) {
      */
     if (out->headroom_bytes < 0)
         settle(out, vllm ? VP_REASON_GRAPHS : VP_REASON_TRANSIENTS, 1);
-    const struct vp_device *device = &out->devices[out->worst];
-    if (budget->memory_bytes > 0)
-        settle(out, VP_REASON_BUDGET,
-               device->need.low > budget->memory_bytes    ? 2
-               : device->need.high > budget->memory_bytes ? 1
-                                                          : 0);
-    if (budget->headroom_bytes > 0 && out->headroom_bytes < (int64_t)budget->headroom_bytes)
-        settle(out, VP_REASON_BUDGET, 2);
-    if (budget->min_context > out->kv.max_context)
-        settle(out, VP_REASON_BUDGET, 2);
+    judge_budget(out);
 }
 
 /* The folds over the ledger add without checks, and headroom is a signed number. */
