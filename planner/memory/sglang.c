@@ -7,16 +7,14 @@
  * 204.63 logged. Free memory before loading is the total less others and the runtime's context. */
 #include "planner/memory/engine_stage.h"
 
-static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
-
 void vp_sglang_pool(struct vp_engine_stage *stage, const struct vp_scenario *scenario) {
     const uint64_t billion = 1000000000;
     const struct vp_hardware *hardware = &scenario->hardware;
     uint64_t share = scenario->engine.utilization_ppb;
     struct vp_amount free_bytes = {
-        less(hardware->memory.low, hardware->reserved_bytes + stage->non_torch.high),
-        less(hardware->memory_bytes, hardware->reserved_bytes + stage->non_torch.likely),
-        less(hardware->memory.high, hardware->reserved_bytes + stage->non_torch.low)};
+        vp_above(hardware->memory.low, hardware->reserved_bytes + stage->non_torch.high),
+        vp_above(hardware->memory_bytes, hardware->reserved_bytes + stage->non_torch.likely),
+        vp_above(hardware->memory.high, hardware->reserved_bytes + stage->non_torch.low)};
     struct vp_amount fixed = {vp_mul_div(free_bytes.low, share, billion),
                               vp_mul_div(free_bytes.likely, share, billion),
                               vp_mul_div(free_bytes.high, share, billion)};
@@ -24,12 +22,13 @@ void vp_sglang_pool(struct vp_engine_stage *stage, const struct vp_scenario *sce
     const struct vp_amount taken = vp_amount_add(stage->weights, stage->adapters);
 
     stage->requested_bytes = fixed.likely;
-    stage->available = (struct vp_amount){
-        less(fixed.low, taken.high), less(fixed.likely, taken.likely), less(fixed.high, taken.low)};
+    stage->available =
+        (struct vp_amount){vp_above(fixed.low, taken.high), vp_above(fixed.likely, taken.likely),
+                           vp_above(fixed.high, taken.low)};
     stage->available_negative = fixed.high <= taken.low;
     struct vp_amount rest = vp_amount_add(stage->activation, stage->graphs);
     stage->reserved_bytes = fixed.likely + stage->non_torch.likely + stage->graphs.likely;
     stage->usable_bytes = fixed.likely + stage->non_torch.likely + rest.likely;
     stage->usable_bytes =
-        vp_min(stage->usable_bytes, less(hardware->memory_bytes, hardware->reserved_bytes));
+        vp_min(stage->usable_bytes, vp_above(hardware->memory_bytes, hardware->reserved_bytes));
 }

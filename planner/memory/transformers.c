@@ -2,20 +2,19 @@
  * has, less what others hold, is there for it. */
 #include "planner/memory/engine_stage.h"
 
-static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
-
 void vp_transformers_pool(struct vp_engine_stage *stage, const struct vp_scenario *scenario) {
     const struct vp_hardware *hardware = &scenario->hardware;
     struct vp_amount taken = vp_amount_add(vp_amount_add(stage->weights, stage->activation),
                                            vp_amount_add(stage->non_torch, stage->graphs));
-    struct vp_amount room = {less(hardware->memory.low, hardware->reserved_bytes),
-                             less(hardware->memory_bytes, hardware->reserved_bytes),
-                             less(hardware->memory.high, hardware->reserved_bytes)};
+    struct vp_amount room = {vp_above(hardware->memory.low, hardware->reserved_bytes),
+                             vp_above(hardware->memory_bytes, hardware->reserved_bytes),
+                             vp_above(hardware->memory.high, hardware->reserved_bytes)};
 
     stage->requested_bytes = stage->usable_bytes = room.likely;
     stage->graphs_in_budget = true;
-    stage->available = (struct vp_amount){
-        less(room.low, taken.high), less(room.likely, taken.likely), less(room.high, taken.low)};
+    stage->available =
+        (struct vp_amount){vp_above(room.low, taken.high), vp_above(room.likely, taken.likely),
+                           vp_above(room.high, taken.low)};
     stage->available_negative = room.high <= taken.low;
     stage->reserved_bytes = 0; /* nothing ahead of need */
 }

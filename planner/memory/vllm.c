@@ -8,8 +8,6 @@
  * other processes hold. Source: vLLM worker.py and gpu_worker.py of those versions. */
 #include "planner/memory/engine_stage.h"
 
-static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
-
 void vp_vllm_pool(struct vp_engine_stage *stage, const struct vp_scenario *scenario) {
     const uint64_t billion = 1000000000;
     const struct vp_rules *rules = &scenario->engine.rules;
@@ -28,14 +26,15 @@ void vp_vllm_pool(struct vp_engine_stage *stage, const struct vp_scenario *scena
     if (rules->budget == VP_VLLM_V1_USED)
         taken = vp_amount_add(taken, vp_exactly(hardware->reserved_bytes));
     stage->requested_bytes = asked.likely;
-    stage->available = (struct vp_amount){
-        less(asked.low, taken.high), less(asked.likely, taken.likely), less(asked.high, taken.low)};
+    stage->available =
+        (struct vp_amount){vp_above(asked.low, taken.high), vp_above(asked.likely, taken.likely),
+                           vp_above(asked.high, taken.low)};
     stage->available_negative = asked.high <= taken.low;
     stage->reserved_bytes = asked.likely + (stage->graphs_in_budget ? 0 : stage->graphs.likely);
     stage->usable_bytes =
-        vp_min(less(hardware->memory_bytes, hardware->reserved_bytes), stage->reserved_bytes);
+        vp_min(vp_above(hardware->memory_bytes, hardware->reserved_bytes), stage->reserved_bytes);
     if (scenario->model->encoder_only) { /* no pool: what is asked for is not taken */
         stage->reserved_bytes = 0;
-        stage->usable_bytes = less(hardware->memory_bytes, hardware->reserved_bytes);
+        stage->usable_bytes = vp_above(hardware->memory_bytes, hardware->reserved_bytes);
     }
 }

@@ -69,8 +69,6 @@ static const struct vp_device *worst_of(const struct vp_advice *a) {
     return &a->result->devices[a->result->worst];
 }
 
-static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
-
 /* "0.09" of 9 */
 static const char *hundredths(const struct vp_advice *a, uint64_t n) {
     return vp_arena_printf(a->ctx->arena, "%" PRIu64 ".%02" PRIu64, n / 100, n % 100);
@@ -117,7 +115,7 @@ static void smaller_peak(const struct vp_advice *a) {
     variant.engine.chunked_prefill = true;
     variant.engine.max_batched_tokens = half;
     if (half >= engine->max_num_seqs && vp_advice_evaluate(a, &v, &variant) &&
-        less(now, v.activation_bytes) >= now / 20) {
+        vp_above(now, v.activation_bytes) >= now / 20) {
         vp_diag_hint(a->ctx->diags,
                      "a smaller prefill chunk lowers the activation peak: %s %" PRIu64
                      " instead of %" PRIu64 " makes it %s instead of %s GiB",
@@ -274,8 +272,8 @@ static void kv_replicated(const struct vp_advice *a) {
 static void graphs_outside(const struct vp_advice *a) {
     const struct vp_engine_report *r = &a->result->report;
     const struct vp_hardware *hardware = &a->scenario->hardware;
-    uint64_t free_bytes = less(hardware->memory_bytes, hardware->reserved_bytes);
-    uint64_t left = less(free_bytes, r->requested_bytes);
+    uint64_t free_bytes = vp_above(hardware->memory_bytes, hardware->reserved_bytes);
+    uint64_t left = vp_above(free_bytes, r->requested_bytes);
     struct vp_scenario variant = *a->scenario;
     struct vp_variant v;
 
@@ -286,7 +284,7 @@ static void graphs_outside(const struct vp_advice *a) {
                 "captured graphs (%s GiB) come on top of the share that vLLM takes, which leaves "
                 "%s GiB for them",
                 vp_advice_gib(a, r->graph.likely), vp_advice_gib(a, left));
-    uint64_t share = vp_mul_div(less(free_bytes, r->graph.high), 100, hardware->memory_bytes);
+    uint64_t share = vp_mul_div(vp_above(free_bytes, r->graph.high), 100, hardware->memory_bytes);
     variant.engine.utilization_ppb = share * PPB_PER_HUNDREDTH;
     if (share == 0 || !vp_advice_evaluate(a, &v, &variant) || v.cache_tokens == 0)
         vp_diag_hint(a->ctx->diags, "enforce_eager: true captures none");
@@ -313,7 +311,7 @@ static void sampler_rows(const struct vp_advice *a) {
     if (!is_vllm(a) || !vp_advice_share_decides(a) || seqs >= engine->max_num_seqs)
         return;
     variant.engine.max_num_seqs = seqs;
-    if (!vp_advice_evaluate(a, &v, &variant) || less(v.cache_tokens, now) <= now / 20)
+    if (!vp_advice_evaluate(a, &v, &variant) || vp_above(v.cache_tokens, now) <= now / 20)
         return;
     vp_diag_add(a->ctx->diags, a->id, vp_advice_at(a, VP_F_MAX_NUM_SEQS),
                 "vLLM's profile run samples max_num_seqs = %" PRIu64 " sequences at once and keeps "
@@ -324,7 +322,7 @@ static void sampler_rows(const struct vp_advice *a) {
                  "max_num_seqs %" PRIu64 " gives a cache of %s tokens instead of %s (%s GiB more); "
                  "further sequences wait",
                  seqs, vp_advice_count(a, v.cache_tokens), vp_advice_count(a, now),
-                 vp_advice_gib(a, less(v.cache_bytes, a->result->report.available_kv.likely)));
+                 vp_advice_gib(a, vp_above(v.cache_bytes, a->result->report.available_kv.likely)));
 }
 
 /* ---- what is set aside is not what is needed ---- */
@@ -382,7 +380,7 @@ static void token_line(const struct vp_advice *a) {
 
     for (uint32_t i = 0; i < kv->group_count; i++)
         groups += kv->group[i].groups;
-    uint64_t apart = less(printed, kv->tokens) + less(kv->tokens, printed);
+    uint64_t apart = vp_above(printed, kv->tokens) + vp_above(kv->tokens, printed);
     if (!is_vllm(a) || groups <= 1 || kv->blocks == 0 || apart <= kv->tokens / 10)
         return;
     const char *how = by_length
@@ -423,7 +421,7 @@ static void experts_resident(const struct vp_advice *a) {
     uint64_t whole = model->checkpoint.known
                          ? model->checkpoint.total_bytes - model->checkpoint.skipped_bytes
                          : vp_weights_unsharded(model).v;
-    uint64_t room = less(r->requested_bytes, r->activation_peak.likely + r->non_torch.likely);
+    uint64_t room = vp_above(r->requested_bytes, r->activation_peak.likely + r->non_torch.likely);
 
     if (result->verdict != VP_DOES_NOT_FIT || result->params_active == 0 ||
         result->params_total / 3 <= result->params_active ||

@@ -5,8 +5,6 @@
 #include "planner/memory/offload.h"
 #include "planner/plan/plan.h"
 
-static uint64_t less(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
-
 /* What a device's rows add up to. */
 static void fill_rows(struct vp_device *device, const struct vp_result *result, uint32_t index) {
     const struct vp_ledger *ledger = &result->ledger;
@@ -241,7 +239,7 @@ static void judge(struct vp_result *out, const struct vp_engine_stage *stages) {
     const struct vp_hardware *hardware = &scenario->hardware;
     const struct vp_engine_stage *s = &stages[out->worst];
     const struct vp_amount *blocks = &out->report.num_gpu_blocks;
-    uint64_t free_bytes = less(hardware->memory_bytes, hardware->reserved_bytes);
+    uint64_t free_bytes = vp_above(hardware->memory_bytes, hardware->reserved_bytes);
     bool vllm = scenario->engine.kind == VP_ENGINE_VLLM;
     bool v1 = vllm && scenario->engine.rules.budget >= VP_VLLM_V1_USED;
     uint64_t one = vp_kv_units(&s->kv, scenario->engine.max_model_len);
