@@ -122,10 +122,11 @@ static void add_facts(struct vp_ctx *ctx, struct vp_buf *out, const struct facts
 /* The newest version that there are rules for, NULL when there is none to suggest. */
 static const char *newest_version(const struct vp_ctx *outer, const char *engine) {
     struct vp_ctx ctx = *outer;
+    struct vp_engine_profile profile = {.root = NULL};
     const char *version = NULL;
     ctx.diags = VP_NEW(ctx.arena, struct vp_diags);
     ctx.diags->arena = ctx.arena; /* a suggestion is no reason to complain */
-    return vp_engine_newest(&ctx, &version, engine) == VP_OK ? version : NULL;
+    return vp_engine_newest(&ctx, &version, &profile, engine) == VP_OK ? version : NULL;
 }
 
 static void add_what_to_fill_in(struct vp_ctx *ctx, struct vp_buf *out, const struct facts *facts) {

@@ -195,8 +195,9 @@ static enum vp_status list_engines(struct vp_ctx *ctx, struct vp_listing *out) {
         return status;
     struct vp_cell *row = begin(ctx, out, count);
     for (size_t i = 0; i < count; i++, row += ENGINE_COLUMNS) {
+        struct vp_engine_profile profile = {.root = NULL};
         row[ENGINE_NAME].text = names[i];
-        enum vp_status one = vp_engine_newest(ctx, &row[ENGINE_NEWEST].text, names[i]);
+        enum vp_status one = vp_engine_newest(ctx, &row[ENGINE_NEWEST].text, &profile, names[i]);
         status = status == VP_OK ? one : status;
         out->row_count++;
     }

@@ -274,19 +274,20 @@ static enum vp_status check_version(struct situation *s) {
     return VP_OK;
 }
 
-static enum vp_status open_profile(struct situation *s, const char *engine) {
-    struct vp_profile profile;
-    enum vp_status status = vp_profile_find(s->ctx, &profile, &engine_kind, engine);
+static enum vp_status open_profile(struct vp_ctx *ctx, struct vp_engine_profile *profile,
+                                   const char *engine) {
+    struct vp_profile found;
 
+    if (profile->root)
+        return VP_OK;
+    enum vp_status status = vp_profile_find(ctx, &found, &engine_kind, engine);
     if (status != VP_OK)
         return status;
-    if (!profile.root) {
-        vp_diag_add(s->ctx->diags, VP_D_ENGINE_UNKNOWN, NULL, "no profile of the engine '%s'",
-                    engine);
+    if (!found.root) {
+        vp_diag_add(ctx->diags, VP_D_ENGINE_UNKNOWN, NULL, "no profile of the engine '%s'", engine);
         return VP_ERR_INPUT;
     }
-    s->root = profile.root;
-    s->path = profile.path;
+    *profile = (struct vp_engine_profile){found.root, found.path};
     return VP_OK;
 }
 
@@ -344,9 +345,11 @@ static void read_sglang(struct situation *s, struct vp_rules *out) {
 }
 
 enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
+                             struct vp_engine_profile *profile,
                              const struct vp_scenario *scenario) {
-    struct situation s = {.ctx = ctx, .scenario = scenario};
-    enum vp_status status = open_profile(&s, scenario->engine.name);
+    enum vp_status status = open_profile(ctx, profile, scenario->engine.name);
+    struct situation s = {
+        .ctx = ctx, .scenario = scenario, .root = profile->root, .path = profile->path};
 
     if (status == VP_OK)
         status = check_version(&s);
@@ -367,13 +370,13 @@ enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
     return s.broken ? VP_ERR_INPUT : VP_OK;
 }
 
-enum vp_status vp_engine_newest(struct vp_ctx *ctx, const char **out, const char *engine) {
-    struct situation s = {.ctx = ctx};
-    enum vp_status status = open_profile(&s, engine);
+enum vp_status vp_engine_newest(struct vp_ctx *ctx, const char **out,
+                                struct vp_engine_profile *profile, const char *engine) {
+    enum vp_status status = open_profile(ctx, profile, engine);
 
     if (status != VP_OK)
         return status;
-    *out = vp_node_text(vp_node_get(s.root, "newest"));
+    *out = vp_node_text(vp_node_get(profile->root, "newest"));
     return *out ? VP_OK : VP_ERR_INPUT;
 }
 

@@ -51,6 +51,34 @@ void vp_family_mamba(struct vp_hf *hf) {
     }
 }
 
+/* ---- RWKV-4 ---- */
+
+/* Time mixing: three matrices in and one out, five vectors; channel mixing: the feed-forward, a
+ * gate of hidden x hidden and two vectors. A sequence's state: numerator, denominator and largest
+ * exponent in fp32, and the last input of both halves. */
+void vp_family_rwkv(struct vp_hf *hf) {
+    uint64_t hidden = hf->model->hidden;
+    uint64_t inner = vp_hf_size_or(hf, "attention_hidden_size", hidden);
+    uint64_t width = vp_hf_size_or(hf, "intermediate_size",
+                                   vp_hf_product(hf, "intermediate_size", 4, hidden, 1));
+    uint64_t matrices = vp_hf_product(hf, "attention_hidden_size", 4, hidden, inner);
+    uint64_t gate = vp_hf_product(hf, "hidden_size", hidden, hidden, 1);
+
+    hf->model->embedding_norm = true;
+    for (uint32_t i = 0; i < hf->count && !hf->failed; i++) {
+        struct vp_attention *a = &hf->layers[i].attention;
+        memset(a, 0, sizeof *a);
+        a->kind = VP_ATTENTION_LINEAR;
+        a->linear = VP_LINEAR_GIVEN;
+        a->parameters = matrices + gate + 2 * inner + 5 * hidden;
+        a->state_elements = 3 * inner;
+        a->state_dtype = VP_DTYPE_FP32;
+        a->conv_channels = 2 * hidden;
+        a->conv_kernel = 2; /* one column */
+        hf->layers[i].mlp.intermediate = width;
+    }
+}
+
 /* Jamba: attention and experts each in every n-th layer from an offset; norms on the state's
  * inputs. */
 void vp_family_jamba(struct vp_hf *hf) {

@@ -36,12 +36,13 @@ static enum vp_status worst(enum vp_status a, enum vp_status b) {
 }
 
 /* What follows from a model that could be read. */
-static enum vp_status finish_model(struct vp_ctx *ctx, struct vp_scenario *s, bool resolved) {
+static enum vp_status finish_model(struct vp_ctx *ctx, struct vp_engine_profile *profile,
+                                   struct vp_scenario *s, bool resolved) {
     uint32_t errors = ctx->diags->errors;
     enum vp_status status = VP_OK;
     if (resolved) {
         vp_finish_layout(ctx, s);
-        status = vp_rules_read(ctx, &s->engine.rules, s);
+        status = vp_rules_read(ctx, &s->engine.rules, profile, s);
     }
     status = worst(status, vp_finish_precision(ctx, s));
     vp_finish_lengths(ctx, s);
@@ -57,13 +58,14 @@ static enum vp_status finish_model(struct vp_ctx *ctx, struct vp_scenario *s, bo
 
 enum vp_status vp_scenario_finish(struct vp_ctx *ctx, struct vp_scenario *scenario) {
     uint32_t errors = ctx->diags->errors;
+    struct vp_engine_profile profile = {.root = NULL};
     set_plain_defaults(scenario);
     vp_finish_parallel(ctx, scenario);
     enum vp_status status = vp_finish_hardware(ctx, scenario);
-    status = worst(status, vp_finish_version(ctx, scenario));
+    status = worst(status, vp_finish_version(ctx, &profile, scenario));
     bool resolved = status == VP_OK && ctx->diags->errors == errors;
     if (scenario->model)
-        status = worst(status, finish_model(ctx, scenario, resolved));
+        status = worst(status, finish_model(ctx, &profile, scenario, resolved));
     else
         status = worst(status, VP_ERR_INPUT); /* its faults were told when it was read */
     vp_engine_args_report(ctx, &scenario->engine);

@@ -105,10 +105,11 @@ enum vp_status vp_finish_precision(struct vp_ctx *ctx, struct vp_scenario *s) {
 
 /* ---- version ---- */
 
-enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_scenario *s) {
+enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_engine_profile *profile,
+                                 struct vp_scenario *s) {
     struct vp_engine *engine = &s->engine;
     if (!vp_finish_is_given(s, VP_F_VERSION)) {
-        enum vp_status status = vp_engine_newest(ctx, &engine->version_text, engine->name);
+        enum vp_status status = vp_engine_newest(ctx, &engine->version_text, profile, engine->name);
         if (status != VP_OK)
             return status;
         vp_finish_note(s, VP_F_VERSION, VP_ORIGIN_DEFAULT,
@@ -119,7 +120,7 @@ enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_scenario *s) {
     vp_diag_add(ctx->diags, VP_D_VERSION_UNKNOWN, &s->source[VP_F_VERSION].pos,
                 "engine.version \"%.100s\" cannot be read", engine->version_text);
     const char *newest;
-    if (vp_engine_newest(ctx, &newest, engine->name) == VP_OK)
+    if (vp_engine_newest(ctx, &newest, profile, engine->name) == VP_OK)
         vp_diag_hint(ctx->diags, "write it as the log prints it, for example %s", newest);
     return VP_ERR_INPUT;
 }

@@ -3,6 +3,7 @@
 #ifndef VP_IMPORT_FINISH_PARTS_H
 #define VP_IMPORT_FINISH_PARTS_H
 
+#include "planner/import/engine_profile.h"
 #include "planner/model/scenario.h"
 
 /* Written by the user, in the file or on the command line. */
@@ -31,7 +32,8 @@ void vp_finish_parallel(struct vp_ctx *ctx, struct vp_scenario *scenario);
 void vp_finish_layout(struct vp_ctx *ctx, const struct vp_scenario *scenario);
 enum vp_status vp_finish_hardware(struct vp_ctx *ctx, struct vp_scenario *scenario);
 enum vp_status vp_finish_precision(struct vp_ctx *ctx, struct vp_scenario *scenario);
-enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_scenario *scenario);
+enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_engine_profile *profile,
+                                 struct vp_scenario *scenario);
 /* The engine's settings: needs hardware, rules, precision and lengths. */
 void vp_finish_engine(struct vp_ctx *ctx, struct vp_scenario *scenario);
 /* Adapters, speculative decoding, images, host memory; needs all of the above. */
