@@ -340,7 +340,7 @@ static void put_name(char *to, const char *parent, const char *name, size_t n) {
 
 const struct vp_scheme *vp_quant_role_scheme(const struct vp_quant *quant, uint32_t layer,
                                              const struct vp_block *block, enum vp_role role) {
-    enum { MAX_NAMES = 16 };
+    enum { MAX_NAMES = 32 };
     static const char ATTENTION[] = "self_attn.";
     struct vp_module_name names[MAX_NAMES];
     char module[VP_MODULE_NAME];

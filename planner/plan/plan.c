@@ -252,11 +252,13 @@ static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out) 
  * seems (another quantisation, tied weights stored twice, a part that is not known). */
 static void check_checkpoint(struct vp_ctx *ctx, const struct vp_scenario *scenario) {
     const struct vp_checkpoint *table = &scenario->model->checkpoint;
-    struct vp_sum computed = vp_weights_unsharded(scenario->model);
     struct vp_pos pos = {.file = table->source};
     uint64_t loaded = table->total_bytes - table->skipped_bytes;
 
-    if (!table->known || computed.overflow)
+    if (!table->known)
+        return;
+    struct vp_sum computed = vp_weights_unsharded(scenario->model);
+    if (computed.overflow)
         return;
     uint64_t apart = loaded > computed.v ? loaded - computed.v : computed.v - loaded;
     if (apart <= loaded / 1000)
