@@ -44,14 +44,6 @@ static bool is_plain(const char *text) {
     return vp_yaml_scalar_kind(text) == VP_NODE_TEXT && !is_old_bool(text);
 }
 
-static uint32_t decode(const char *p, size_t n) {
-    static const unsigned char FIRST[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
-    uint32_t c = (unsigned char)p[0] & FIRST[n];
-    for (size_t i = 1; i < n; i++)
-        c = c << 6 | ((unsigned char)p[i] & 0x3F);
-    return c;
-}
-
 /* Characters that YAML does not allow as they are, or takes for the end of a line. */
 static bool is_escaped(uint32_t c) {
     return c < 0x20 || (c >= 0x7F && c < 0xA0) || c == 0x2028 || c == 0x2029 || c == 0xFEFF ||
@@ -66,7 +58,7 @@ void vp_yaml_write_text(struct vp_buf *out, const char *text) {
     vp_buf_add(out, "\"");
     for (size_t n; *text; text += n) {
         n = vp_utf8_length(text);
-        uint32_t c = n ? decode(text, n) : 0xFFFD; /* readers refuse what is no UTF-8 */
+        uint32_t c = n ? vp_utf8_decode(text, n) : 0xFFFD; /* readers refuse what is no UTF-8 */
         if (c == '"' || c == '\\')
             vp_buf_printf(out, "\\%c", (char)c);
         else if (n == 0 || is_escaped(c))

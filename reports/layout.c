@@ -6,14 +6,6 @@
 
 #include "planner/base/utf8.h"
 
-static uint32_t decode(const char *p, size_t n) {
-    static const unsigned char FIRST[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
-    uint32_t c = (unsigned char)p[0] & FIRST[n];
-    for (size_t i = 1; i < n; i++)
-        c = c << 6 | ((unsigned char)p[i] & 0x3F);
-    return c;
-}
-
 struct range {
     uint32_t first, last;
 };
@@ -59,7 +51,7 @@ int vp_text_cells(const char *text) {
             n = 1;
             cells++;
         } else
-            cells += char_cells(decode(text, n));
+            cells += char_cells(vp_utf8_decode(text, n));
     }
     return cells;
 }
@@ -70,7 +62,7 @@ const char *vp_text_clean(struct vp_arena *arena, const char *text, bool utf8) {
         return "";
     for (size_t n; *text; text += n) {
         n = vp_utf8_length(text);
-        uint32_t c = n ? decode(text, n) : 0;
+        uint32_t c = n ? vp_utf8_decode(text, n) : 0;
         if (c == '\n' || c == '\t' || c == '\r')
             vp_buf_add(&out, " ");
         else if (n == 0 || is_control(c) || (!utf8 && n > 1))
@@ -88,7 +80,7 @@ static size_t prefix_of(const char *text, int cells) {
     size_t size = 0;
     while (text[size]) {
         size_t n = vp_utf8_length(text + size);
-        int w = char_cells(decode(text + size, n));
+        int w = char_cells(vp_utf8_decode(text + size, n));
         if (w > cells)
             break;
         cells -= w;

@@ -26,3 +26,11 @@ size_t vp_utf8_length(const char *p) {
     }
     return 0;
 }
+
+uint32_t vp_utf8_decode(const char *p, size_t n) {
+    static const unsigned char FIRST[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    uint32_t c = (unsigned char)p[0] & FIRST[n];
+    for (size_t i = 1; i < n; i++)
+        c = c << 6 | ((unsigned char)p[i] & 0x3F);
+    return c;
+}

@@ -8,23 +8,15 @@
 #include "planner/memory/engine_stage.h"
 
 void vp_sglang_pool(struct vp_engine_stage *stage, const struct vp_scenario *scenario) {
-    const uint64_t billion = 1000000000;
     const struct vp_hardware *hardware = &scenario->hardware;
-    uint64_t share = scenario->engine.utilization_ppb;
-    struct vp_amount free_bytes = {
-        vp_above(hardware->memory.low, hardware->reserved_bytes + stage->non_torch.high),
-        vp_above(hardware->memory_bytes, hardware->reserved_bytes + stage->non_torch.likely),
-        vp_above(hardware->memory.high, hardware->reserved_bytes + stage->non_torch.low)};
-    struct vp_amount fixed = {vp_mul_div(free_bytes.low, share, billion),
-                              vp_mul_div(free_bytes.likely, share, billion),
-                              vp_mul_div(free_bytes.high, share, billion)};
-
+    struct vp_amount total = {hardware->memory.low, hardware->memory_bytes, hardware->memory.high};
+    struct vp_amount others = vp_amount_add(stage->non_torch, vp_exactly(hardware->reserved_bytes));
+    struct vp_amount fixed =
+        vp_amount_share(vp_amount_above(total, others), scenario->engine.utilization_ppb);
     const struct vp_amount taken = vp_amount_add(stage->weights, stage->adapters);
 
     stage->requested_bytes = fixed.likely;
-    stage->available =
-        (struct vp_amount){vp_above(fixed.low, taken.high), vp_above(fixed.likely, taken.likely),
-                           vp_above(fixed.high, taken.low)};
+    stage->available = vp_amount_above(fixed, taken);
     stage->available_negative = fixed.high <= taken.low;
     struct vp_amount rest = vp_amount_add(stage->activation, stage->graphs);
     stage->reserved_bytes = fixed.likely + stage->non_torch.likely + stage->graphs.likely;

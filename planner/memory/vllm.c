@@ -9,14 +9,11 @@
 #include "planner/memory/engine_stage.h"
 
 void vp_vllm_pool(struct vp_engine_stage *stage, const struct vp_scenario *scenario) {
-    const uint64_t billion = 1000000000;
     const struct vp_rules *rules = &scenario->engine.rules;
     const struct vp_hardware *hardware = &scenario->hardware;
-    uint64_t share = scenario->engine.utilization_ppb;
     struct vp_amount taken = vp_amount_add(stage->weights, stage->activation);
-    struct vp_amount asked = {vp_mul_div(hardware->memory.low, share, billion),
-                              vp_mul_div(hardware->memory_bytes, share, billion),
-                              vp_mul_div(hardware->memory.high, share, billion)};
+    struct vp_amount total = {hardware->memory.low, hardware->memory_bytes, hardware->memory.high};
+    struct vp_amount asked = vp_amount_share(total, scenario->engine.utilization_ppb);
 
     stage->graphs_in_budget = rules->budget == VP_VLLM_V1_GRAPHS;
     if (rules->budget != VP_VLLM_TORCH_PEAK)
@@ -26,9 +23,7 @@ void vp_vllm_pool(struct vp_engine_stage *stage, const struct vp_scenario *scena
     if (rules->budget == VP_VLLM_V1_USED)
         taken = vp_amount_add(taken, vp_exactly(hardware->reserved_bytes));
     stage->requested_bytes = asked.likely;
-    stage->available =
-        (struct vp_amount){vp_above(asked.low, taken.high), vp_above(asked.likely, taken.likely),
-                           vp_above(asked.high, taken.low)};
+    stage->available = vp_amount_above(asked, taken);
     stage->available_negative = asked.high <= taken.low;
     stage->reserved_bytes = asked.likely + (stage->graphs_in_budget ? 0 : stage->graphs.likely);
     stage->usable_bytes =

@@ -154,6 +154,11 @@ static int short_of(const struct vp_amount *blocks, uint64_t needed) {
     return needed <= blocks->low ? 0 : needed <= blocks->high ? 1 : 2;
 }
 
+/* A need held against a limit: as short_of. */
+static int over(struct vp_amount need, uint64_t limit) {
+    return need.low > limit ? 2 : need.high > limit ? 1 : 0;
+}
+
 /* A pool that was given in bytes or blocks is taken whatever is free: as short_of. */
 static int short_for_pool(const struct vp_scenario *scenario, const struct vp_engine_stage *s,
                           uint64_t free_bytes) {
@@ -184,9 +189,7 @@ static int short_of_host(const struct vp_result *out) {
 
     if (!last->host || last->capacity_bytes == 0)
         return 0;
-    return last->need.low > last->capacity_bytes    ? 2
-           : last->need.high > last->capacity_bytes ? 1
-                                                    : 0;
+    return over(last->need, last->capacity_bytes);
 }
 
 static void settle(struct vp_result *out, enum vp_reason reason, int shortage) {
@@ -223,10 +226,7 @@ static void judge_budget(struct vp_result *out) {
     const struct vp_device *device = &out->devices[out->worst];
 
     if (budget->memory_bytes > 0)
-        settle(out, VP_REASON_BUDGET,
-               device->need.low > budget->memory_bytes    ? 2
-               : device->need.high > budget->memory_bytes ? 1
-                                                          : 0);
+        settle(out, VP_REASON_BUDGET, over(device->need, budget->memory_bytes));
     if (budget->headroom_bytes > 0 && out->headroom_bytes < (int64_t)budget->headroom_bytes)
         settle(out, VP_REASON_BUDGET, 2);
     if (budget->min_context > out->kv.max_context)

@@ -213,9 +213,7 @@ static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out) 
             ctx->arena,
             "the static share leaves %s GiB for forward passes (%s GiB) and graphs "
             "(%s GiB); a smaller chunked_prefill_size or mem_fraction_static helps",
-            gib(ctx, device->capacity_bytes > out->report.requested_bytes
-                         ? device->capacity_bytes - out->report.requested_bytes
-                         : 0),
+            gib(ctx, vp_above(device->capacity_bytes, out->report.requested_bytes)),
             gib(ctx, out->report.activation_peak.likely), gib(ctx, out->report.graph.likely));
     case VP_REASON_STATE_SLOTS:
         if (scenario->engine.kind == VP_ENGINE_SGLANG)
