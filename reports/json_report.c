@@ -158,6 +158,11 @@ static size_t engine_figures(struct figure out[FIGURES], const struct vp_result 
     case VP_ENGINE_SGLANG:
         return sglang_figures(out, result);
     case VP_ENGINE_TRANSFORMERS:
+    case VP_ENGINE_LLAMA_CPP: /* llama_json.c, train_json.c */
+    case VP_ENGINE_OLLAMA:
+    case VP_ENGINE_PYTORCH:
+    case VP_ENGINE_MEGATRON:
+    case VP_ENGINE_DEEPSPEED:
         break;
     }
     return transformers_figures(out, &result->report);

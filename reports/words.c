@@ -50,6 +50,12 @@ const char *vp_words_reason(enum vp_reason reason) {
         return "transients";
     case VP_REASON_STATE_SLOTS:
         return "state-slots";
+    case VP_REASON_BUFFERS:
+        return "buffers";
+    case VP_REASON_REFUSED:
+        return "refused";
+    case VP_REASON_PEAK:
+        return "peak";
     case VP_REASON_HOST:
         return "host-memory";
     case VP_REASON_BUDGET:

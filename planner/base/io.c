@@ -114,9 +114,7 @@ static enum vp_status report_read(struct vp_ctx *ctx, const char *path, int erro
     return VP_ERR_ENV;
 }
 
-/* Opens a file that is no folder; its length is 0 where the system does not know it. */
-static enum vp_status open_file(struct vp_ctx *ctx, int *fd, uint64_t *size_bytes,
-                                const char *path) {
+enum vp_status vp_io_open(struct vp_ctx *ctx, int *fd, uint64_t *size_bytes, const char *path) {
     enum vp_file_kind kind = VP_FILE_NONE;
     *size_bytes = 0;
     if (ctx->io->stat(path, &kind, size_bytes) != 0)
@@ -184,7 +182,7 @@ enum vp_status vp_io_read(struct vp_ctx *ctx, struct vp_bytes *out, const char *
     *out = (struct vp_bytes){"", 0};
     if (cap_bytes >= SIZE_MAX / 4)
         cap_bytes = SIZE_MAX / 4; /* the doubling below cannot overflow */
-    enum vp_status status = open_file(ctx, &fd, &size, path);
+    enum vp_status status = vp_io_open(ctx, &fd, &size, path);
     if (status != VP_OK)
         return status;
     if (size > cap_bytes)
@@ -199,7 +197,7 @@ enum vp_status vp_io_read_head(struct vp_ctx *ctx, struct vp_bytes *out, uint64_
                                const char *path, size_t n) {
     int fd;
     *out = (struct vp_bytes){"", 0};
-    enum vp_status status = open_file(ctx, &fd, file_size_bytes, path);
+    enum vp_status status = vp_io_open(ctx, &fd, file_size_bytes, path);
     if (status != VP_OK)
         return status;
     if (n > *file_size_bytes)

@@ -1,4 +1,5 @@
-/* All reading of files goes through this small table, so that a test can make the n-th call fail. */
+/* All reading of files goes through this small table, so that a test can make the n-th call fail.
+ */
 #ifndef VP_BASE_IO_H
 #define VP_BASE_IO_H
 
@@ -28,14 +29,17 @@ struct vp_bytes {
     size_t size;
 };
 
-/* Whole file into the context's arena; "-" is standard input. More than cap_bytes: VP_D_FILE_TOO_LARGE.
- * A file that cannot be opened is the user's mistake (VP_ERR_INPUT, VP_D_FILE_MISSING); a failing
- * read is VP_ERR_ENV. */
+/* Whole file into the context's arena; "-" is standard input. More than cap_bytes:
+ * VP_D_FILE_TOO_LARGE. A file that cannot be opened is the user's mistake (VP_ERR_INPUT,
+ * VP_D_FILE_MISSING); a failing read is VP_ERR_ENV. */
 enum vp_status vp_io_read(struct vp_ctx *ctx, struct vp_bytes *out, const char *path,
                           uint64_t cap_bytes);
 /* The first n bytes or the whole file when it is shorter; *file_size_bytes is the file's length. */
 enum vp_status vp_io_read_head(struct vp_ctx *ctx, struct vp_bytes *out, uint64_t *file_size_bytes,
                                const char *path, size_t n);
+/* For reading piece by piece with the context's io->read; the caller closes. Folders are refused;
+ * *size_bytes is 0 where the system does not know the length. */
+enum vp_status vp_io_open(struct vp_ctx *ctx, int *fd, uint64_t *size_bytes, const char *path);
 enum vp_file_kind vp_io_kind(struct vp_ctx *ctx, const char *path);
 /* Sorted names in a folder, without "." and "..". */
 enum vp_status vp_io_list(struct vp_ctx *ctx, char ***names, size_t *count, const char *path);

@@ -4,20 +4,12 @@
 
 #include "planner/base/text.h"
 #include "planner/base/units.h"
+#include "planner/import/engine_profile_parts.h"
 #include "planner/import/profile.h"
 
 static const struct vp_profile_kind engine_kind = {"engines", "vramplan_engine", "engine"};
 
-/* What a row's conditions are held against. */
-struct situation {
-    struct vp_ctx *ctx;
-    const struct vp_scenario *scenario;
-    const struct vp_node *root;
-    const char *path;
-    bool broken;
-};
-
-static void broken(struct situation *s, const struct vp_node *node, const char *what) {
+void vp_rule_broken(struct vp_situation *s, const struct vp_node *node, const char *what) {
     vp_diag_add(s->ctx->diags, VP_D_PROFILE_BROKEN, node ? &node->pos : NULL,
                 "the engine profile %s cannot be used: %s", s->path, what);
     s->broken = true;
@@ -25,7 +17,7 @@ static void broken(struct situation *s, const struct vp_node *node, const char *
 
 /* A version that is a date is held against from_date and until_date. A row that names bounds of the
  * other kind only: dates come after every release. */
-static bool version_holds(struct situation *s, const struct vp_node *row) {
+static bool version_holds(struct vp_situation *s, const struct vp_node *row) {
     bool date = s->scenario->engine.version.kind == VP_VERSION_DATE;
     const struct vp_node *from = vp_node_get(row, date ? "from_date" : "from");
     const struct vp_node *until = vp_node_get(row, date ? "until_date" : "until");
@@ -63,7 +55,7 @@ static bool env_holds(const struct vp_engine *engine, const struct vp_node *want
     return true;
 }
 
-static bool card_holds(struct situation *s, const struct vp_node *row) {
+static bool card_holds(struct vp_situation *s, const struct vp_node *row) {
     const struct vp_gpu *gpu = &s->scenario->hardware.gpu;
     const struct vp_node *vendor = vp_node_get(row, "vendor"), *arch = vp_node_get(row, "arch");
     const struct vp_node *least = vp_node_get(row, "min_gib"), *most = vp_node_get(row, "max_gib");
@@ -84,7 +76,7 @@ static bool card_holds(struct situation *s, const struct vp_node *row) {
     return true;
 }
 
-static bool model_holds(struct situation *s, const struct vp_node *row) {
+static bool model_holds(struct vp_situation *s, const struct vp_node *row) {
     const struct vp_node *types = vp_node_get(row, "model_type");
     const struct vp_node *ranks = vp_node_get(row, "min_tensor");
     const struct vp_model *model = s->scenario->model;
@@ -95,7 +87,7 @@ static bool model_holds(struct situation *s, const struct vp_node *row) {
     return !vp_node_u64(&least, ranks) || s->scenario->parallel.tensor >= least;
 }
 
-static bool holds(struct situation *s, const struct vp_node *row) {
+static bool holds(struct vp_situation *s, const struct vp_node *row) {
     const struct vp_node *env = vp_node_get(row, "env");
 
     return version_holds(s, row) && card_holds(s, row) && model_holds(s, row) &&
@@ -103,73 +95,74 @@ static bool holds(struct situation *s, const struct vp_node *row) {
 }
 
 /* The first row of a list that holds; none is a fault of the profile. */
-static const struct vp_node *pick(struct situation *s, const struct vp_node *list,
+static const struct vp_node *pick(struct vp_situation *s, const struct vp_node *list,
                                   const char *name) {
     for (uint32_t i = 0; list && i < list->count; i++)
         if (holds(s, list->items[i]))
             return list->items[i];
-    broken(s, list ? list : s->root,
-           vp_arena_printf(s->ctx->arena, "no row of '%s' applies", name));
+    vp_rule_broken(s, list ? list : s->root,
+                   vp_arena_printf(s->ctx->arena, "no row of '%s' applies", name));
     return NULL;
 }
 
-static const struct vp_node *rule(struct situation *s, const char *name) {
+const struct vp_node *vp_rule_row(struct vp_situation *s, const char *name) {
     return pick(s, vp_node_get(vp_node_get(s->root, "rules"), name), name);
 }
 
-static uint64_t number(struct situation *s, const char *name) {
-    const struct vp_node *row = rule(s, name);
+uint64_t vp_rule_number(struct vp_situation *s, const char *name) {
+    const struct vp_node *row = vp_rule_row(s, name);
     uint64_t value = 0;
 
     if (row && !vp_node_u64(&value, vp_node_get(row, "value")))
-        broken(s, row, vp_arena_printf(s->ctx->arena, "'%s' needs a whole number", name));
+        vp_rule_broken(s, row, vp_arena_printf(s->ctx->arena, "'%s' needs a whole number", name));
     return value;
 }
 
 /* A decimal as an integer count of 1/scale. */
-static uint64_t decimal(struct situation *s, const char *name, uint64_t scale) {
-    const struct vp_node *row = rule(s, name);
+uint64_t vp_rule_decimal(struct vp_situation *s, const char *name, uint64_t scale) {
+    const struct vp_node *row = vp_rule_row(s, name);
     double value = 0;
 
     if (row && (!vp_node_real(&value, vp_node_get(row, "value")) || !(value >= 0 && value < 1e6)))
-        broken(s, row, vp_arena_printf(s->ctx->arena, "'%s' needs a number", name));
+        vp_rule_broken(s, row, vp_arena_printf(s->ctx->arena, "'%s' needs a number", name));
     return (uint64_t)(value * (double)scale + 0.5);
 }
 
-static bool truth(struct situation *s, const char *name) {
-    const struct vp_node *row = rule(s, name);
+bool vp_rule_truth(struct vp_situation *s, const char *name) {
+    const struct vp_node *row = vp_rule_row(s, name);
     bool value = false;
 
     if (row && !vp_node_bool(&value, vp_node_get(row, "value")))
-        broken(s, row, vp_arena_printf(s->ctx->arena, "'%s' needs true or false", name));
+        vp_rule_broken(s, row, vp_arena_printf(s->ctx->arena, "'%s' needs true or false", name));
     return value;
 }
 
-static enum vp_perhaps perhaps(struct situation *s, const char *name) {
+static enum vp_perhaps perhaps(struct vp_situation *s, const char *name) {
     static const char *const WORDS[] = {"never", "maybe", "always"};
-    const struct vp_node *row = rule(s, name);
+    const struct vp_node *row = vp_rule_row(s, name);
     const char *value = row ? vp_node_text(vp_node_get(row, "value")) : NULL;
 
     for (int i = 0; value && i < 3; i++)
         if (strcmp(value, WORDS[i]) == 0)
             return (enum vp_perhaps)i;
     if (row)
-        broken(s, row, vp_arena_printf(s->ctx->arena, "'%s' needs never, maybe or always", name));
+        vp_rule_broken(s, row,
+                       vp_arena_printf(s->ctx->arena, "'%s' needs never, maybe or always", name));
     return VP_NEVER;
 }
 
 /* Which matrices have adapter slots; engines that keep none have no such rules. */
-static void read_lora(struct situation *s, struct vp_rules *out) {
+static void read_lora(struct vp_situation *s, struct vp_rules *out) {
     out->lora_vocabulary = perhaps(s, "lora_vocabulary");
     out->lora_experts = perhaps(s, "lora_experts");
     out->lora_joint_experts = perhaps(s, "lora_joint_experts");
-    out->lora_joint_layers = truth(s, "lora_joint_layers");
-    out->lora_extra_rows = number(s, "lora_extra_rows");
+    out->lora_joint_layers = vp_rule_truth(s, "lora_joint_layers");
+    out->lora_extra_rows = vp_rule_number(s, "lora_extra_rows");
 }
 
 /* [low, likely, high] times a unit. */
-static struct vp_amount interval(struct situation *s, const struct vp_node *row, const char *key,
-                                 uint64_t unit) {
+struct vp_amount vp_rule_interval(struct vp_situation *s, const struct vp_node *row,
+                                  const char *key, uint64_t unit) {
     const struct vp_node *list = vp_node_get(row, key);
     struct vp_amount out = {0, 0, 0};
 
@@ -177,13 +170,14 @@ static struct vp_amount interval(struct situation *s, const struct vp_node *row,
         !vp_node_u64(&out.low, list->items[0]) || !vp_node_u64(&out.likely, list->items[1]) ||
         !vp_node_u64(&out.high, list->items[2]) || out.low > out.likely || out.likely > out.high ||
         out.high > UINT64_C(1) << 40)
-        broken(s, row, vp_arena_printf(s->ctx->arena, "'%s' needs [low, likely, high]", key));
+        vp_rule_broken(s, row,
+                       vp_arena_printf(s->ctx->arena, "'%s' needs [low, likely, high]", key));
     return (struct vp_amount){out.low * unit, out.likely * unit, out.high * unit};
 }
 
-static void read_budget(struct situation *s, struct vp_rules *out) {
+static void read_budget(struct vp_situation *s, struct vp_rules *out) {
     static const char *const names[] = {"torch-peak", "v0", "v1-used", "v1", "v1-graphs"};
-    const struct vp_node *row = rule(s, "budget");
+    const struct vp_node *row = vp_rule_row(s, "budget");
     const char *value = row ? vp_node_text(vp_node_get(row, "value")) : NULL;
 
     for (int i = 0; value && i < 5; i++)
@@ -192,57 +186,57 @@ static void read_budget(struct situation *s, struct vp_rules *out) {
             return;
         }
     if (row)
-        broken(s, row, "'budget' is none of torch-peak, v0, v1-used, v1, v1-graphs");
+        vp_rule_broken(s, row, "'budget' is none of torch-peak, v0, v1-used, v1, v1-graphs");
 }
 
-static void read_activation(struct situation *s, struct vp_rules *out) {
-    const struct vp_node *sampler = rule(s, "sampler_bytes");
-    const struct vp_node *spread = rule(s, "activation_spread");
+static void read_activation(struct vp_situation *s, struct vp_rules *out) {
+    const struct vp_node *sampler = vp_rule_row(s, "sampler_bytes");
+    const struct vp_node *spread = vp_rule_row(s, "activation_spread");
     const uint64_t mib = UINT64_C(1) << 20;
     uint64_t slack = 0;
 
-    out->sampler_millibytes = decimal(s, "sampler_bytes", 1000);
+    out->sampler_millibytes = vp_rule_decimal(s, "sampler_bytes", 1000);
     vp_node_bool(&out->sampler_adds_logits, vp_node_get(sampler, "plus_logits"));
-    out->activation_fixed_bytes = number(s, "activation_fixed_mib") * mib;
-    out->multimodal_bytes = number(s, "multimodal_mib") * mib;
-    out->workspace_held = truth(s, "moe_workspace_held");
-    struct vp_amount permille = interval(s, spread, "value", 1);
+    out->activation_fixed_bytes = vp_rule_number(s, "activation_fixed_mib") * mib;
+    out->multimodal_bytes = vp_rule_number(s, "multimodal_mib") * mib;
+    out->workspace_held = vp_rule_truth(s, "moe_workspace_held");
+    struct vp_amount permille = vp_rule_interval(s, spread, "value", 1);
     out->activation_low_permille = permille.low;
     out->activation_high_permille = permille.high;
     if (!vp_node_u64(&slack, vp_node_get(spread, "slack_mib")))
-        broken(s, spread, "'activation_spread' needs slack_mib");
+        vp_rule_broken(s, spread, "'activation_spread' needs slack_mib");
     out->activation_slack_bytes = slack * mib;
 }
 
-static void read_overheads(struct situation *s, struct vp_rules *out) {
+static void read_overheads(struct vp_situation *s, struct vp_rules *out) {
     const struct vp_node *row = pick(s, vp_node_get(s->root, "overheads"), "overheads");
     const struct vp_node *source = vp_node_get(row, "source");
     const uint64_t mib = UINT64_C(1) << 20;
 
     if (!row)
         return;
-    out->non_torch = interval(s, row, "non_torch", mib);
-    out->non_torch_group = interval(s, row, "non_torch_group", mib);
-    out->graph_base = interval(s, row, "graph_base", mib);
-    out->graph_per_layer = interval(s, row, "graph_layer", mib);
-    out->load_excess = interval(s, row, "load", mib);
+    out->non_torch = vp_rule_interval(s, row, "non_torch", mib);
+    out->non_torch_group = vp_rule_interval(s, row, "non_torch_group", mib);
+    out->graph_base = vp_rule_interval(s, row, "graph_base", mib);
+    out->graph_per_layer = vp_rule_interval(s, row, "graph_layer", mib);
+    out->load_excess = vp_rule_interval(s, row, "load", mib);
     out->overhead_class = vp_node_text(vp_node_get(row, "name"));
     out->overhead_source = source ? vp_node_text(source) : "";
     if (!out->overhead_class)
-        broken(s, row, "an overheads row has no name");
+        vp_rule_broken(s, row, "an overheads row has no name");
 }
 
-static void read_padding(struct situation *s, struct vp_rules *out) {
+static void read_padding(struct vp_situation *s, struct vp_rules *out) {
     const struct vp_node *row = pick(s, vp_node_get(s->root, "mxfp4_padding"), "mxfp4_padding");
 
     if (row && (!vp_node_u64(&out->expert_width_multiple, vp_node_get(row, "width")) ||
                 !vp_node_u64(&out->expert_hidden_multiple, vp_node_get(row, "hidden")) ||
                 out->expert_width_multiple == 0 || out->expert_hidden_multiple == 0))
-        broken(s, row, "'mxfp4_padding' needs width and hidden");
+        vp_rule_broken(s, row, "'mxfp4_padding' needs width and hidden");
 }
 
 /* The rules' range: an older version is refused, a newer one goes by the newest rules. */
-static enum vp_status check_version(struct situation *s) {
+static enum vp_status check_version(struct vp_situation *s) {
     const char *oldest = vp_node_text(vp_node_get(s->root, "oldest"));
     const char *newest = vp_node_text(vp_node_get(s->root, "newest"));
     const struct vp_engine *engine = &s->scenario->engine;
@@ -254,7 +248,7 @@ static enum vp_status check_version(struct situation *s) {
     if (dates && engine->version.kind == VP_VERSION_DATE)
         return VP_OK;
     if (!oldest || !newest || !vp_version_parse(&low, oldest) || !vp_version_parse(&high, newest)) {
-        broken(s, s->root, "it needs oldest and newest versions");
+        vp_rule_broken(s, s->root, "it needs oldest and newest versions");
         return VP_ERR_INPUT;
     }
     if (engine->version.kind != VP_VERSION_RELEASE ||
@@ -291,37 +285,37 @@ static enum vp_status open_profile(struct vp_ctx *ctx, struct vp_engine_profile 
     return VP_OK;
 }
 
-static void read_vllm(struct situation *s, struct vp_rules *out) {
-    const struct vp_node *tokens = rule(s, "tokens_line");
+static void read_vllm(struct vp_situation *s, struct vp_rules *out) {
+    const struct vp_node *tokens = vp_rule_row(s, "tokens_line");
 
     read_budget(s, out);
     out->tokens_by_concurrency =
         vp_text_eq(vp_node_text(vp_node_get(tokens, "value")), "concurrency");
-    out->default_chunked = truth(s, "chunked_prefill");
-    out->default_prefix_caching = truth(s, "prefix_caching");
-    out->state_pages_cached = number(s, "state_pages_cached");
-    out->utilization_ppb = decimal(s, "utilization", 1000000000);
-    out->state_align = number(s, "state_align");
-    out->latent_align = number(s, "latent_align");
-    out->max_num_seqs = number(s, "max_num_seqs");
-    out->max_batched_tokens = number(s, "max_num_batched_tokens");
-    out->tower_skipped = truth(s, "tower_skipped");
+    out->default_chunked = vp_rule_truth(s, "chunked_prefill");
+    out->default_prefix_caching = vp_rule_truth(s, "prefix_caching");
+    out->state_pages_cached = vp_rule_number(s, "state_pages_cached");
+    out->utilization_ppb = vp_rule_decimal(s, "utilization", 1000000000);
+    out->state_align = vp_rule_number(s, "state_align");
+    out->latent_align = vp_rule_number(s, "latent_align");
+    out->max_num_seqs = vp_rule_number(s, "max_num_seqs");
+    out->max_batched_tokens = vp_rule_number(s, "max_num_batched_tokens");
+    out->tower_skipped = vp_rule_truth(s, "tower_skipped");
     read_lora(s, out);
 }
 
 /* A part of SGLang's reserve; one that a row leaves out is nothing. */
-static uint64_t reserve_part(struct situation *s, const struct vp_node *row, const char *key,
+static uint64_t reserve_part(struct vp_situation *s, const struct vp_node *row, const char *key,
                              uint64_t unit) {
     const struct vp_node *node = vp_node_get(row, key);
     uint64_t value = 0;
 
     if (node && (!vp_node_u64(&value, node) || value > UINT64_C(1) << 30))
-        broken(s, node, vp_arena_printf(s->ctx->arena, "'%s' needs a whole number", key));
+        vp_rule_broken(s, node, vp_arena_printf(s->ctx->arena, "'%s' needs a whole number", key));
     return value * unit;
 }
 
-static void read_sglang(struct situation *s, struct vp_rules *out) {
-    const struct vp_node *row = rule(s, "static_reserve");
+static void read_sglang(struct vp_situation *s, struct vp_rules *out) {
+    const struct vp_node *row = vp_rule_row(s, "static_reserve");
     const uint64_t kib = 1024, mib = kib * kib, gib = mib * kib, billion = 1000000000;
 
     out->static_base_bytes = reserve_part(s, row, "base_mib", mib);
@@ -333,13 +327,13 @@ static void read_sglang(struct situation *s, struct vp_rules *out) {
     out->static_attention_bytes = reserve_part(s, row, "attention_mib", mib);
     out->static_attention_graph_bytes = reserve_part(s, row, "attention_graph_kib", kib);
     out->static_attention_large_bytes = reserve_part(s, row, "attention_large_kib", kib);
-    out->prefill_graph_bytes = number(s, "prefill_graph_mib") * mib;
-    out->vision_share_ppb = decimal(s, "vision_share", billion);
-    out->window_share_ppb = decimal(s, "window_share", billion);
-    out->state_share_ppb = decimal(s, "state_share", billion);
-    out->max_num_seqs = number(s, "max_num_seqs");
-    out->max_batched_tokens = number(s, "max_num_batched_tokens");
-    out->unchunked_tokens = number(s, "max_prefill_tokens");
+    out->prefill_graph_bytes = vp_rule_number(s, "prefill_graph_mib") * mib;
+    out->vision_share_ppb = vp_rule_decimal(s, "vision_share", billion);
+    out->window_share_ppb = vp_rule_decimal(s, "window_share", billion);
+    out->state_share_ppb = vp_rule_decimal(s, "state_share", billion);
+    out->max_num_seqs = vp_rule_number(s, "max_num_seqs");
+    out->max_batched_tokens = vp_rule_number(s, "max_num_batched_tokens");
+    out->unchunked_tokens = vp_rule_number(s, "max_prefill_tokens");
     out->default_chunked = out->default_prefix_caching = true;
     read_lora(s, out);
 }
@@ -348,7 +342,7 @@ enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
                              struct vp_engine_profile *profile,
                              const struct vp_scenario *scenario) {
     enum vp_status status = open_profile(ctx, profile, scenario->engine.name);
-    struct situation s = {
+    struct vp_situation s = {
         .ctx = ctx, .scenario = scenario, .root = profile->root, .path = profile->path};
 
     if (status == VP_OK)
@@ -356,14 +350,24 @@ enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
     if (status != VP_OK)
         return status;
     memset(out, 0, sizeof *out);
+    switch (vp_scenario_accounting(scenario)) {
+    case VP_ACCOUNT_LLAMA:
+        vp_rules_read_llama(&s, &out->llama);
+        return s.broken ? VP_ERR_INPUT : VP_OK;
+    case VP_ACCOUNT_TRAIN:
+        vp_rules_read_train(&s, &out->train);
+        return s.broken ? VP_ERR_INPUT : VP_OK;
+    case VP_ACCOUNT_POOL:
+        break;
+    }
     if (scenario->engine.kind == VP_ENGINE_VLLM)
         read_vllm(&s, out);
     else if (scenario->engine.kind == VP_ENGINE_SGLANG)
         read_sglang(&s, out);
     else
-        out->loads_fp32 = truth(&s, "loads_fp32");
-    out->window_groups = truth(&s, "window_groups");
-    out->block_size = number(&s, "block_size");
+        out->loads_fp32 = vp_rule_truth(&s, "loads_fp32");
+    out->window_groups = vp_rule_truth(&s, "window_groups");
+    out->block_size = vp_rule_number(&s, "block_size");
     read_activation(&s, out);
     read_overheads(&s, out);
     read_padding(&s, out);

@@ -31,20 +31,31 @@ static void resolve_headroom(struct vp_scenario *s) {
                        budget->headroom_ppb, BILLION);
 }
 
+/* Engines that only train need something to train. */
+static bool check_accounting(struct vp_ctx *ctx, const struct vp_scenario *s) {
+    bool trainer = s->engine.kind >= VP_ENGINE_PYTORCH;
+    bool server = s->engine.kind < VP_ENGINE_PYTORCH && s->engine.kind != VP_ENGINE_TRANSFORMERS;
+    if (s->training ? !server : !trainer)
+        return true;
+    vp_diag_add(ctx->diags, s->training ? VP_D_CONTRADICTION : VP_D_MISSING_VALUE,
+                &s->source[VP_F_ENGINE].pos,
+                s->training ? "engine %s does not train, but there is a train: block"
+                            : "engine %s trains, but there is no train: block",
+                s->engine.name);
+    vp_diag_hint(ctx->diags, s->training ? "engines that train: transformers, pytorch, megatron, "
+                                           "deepspeed"
+                                         : "train: {micro_batch: 1, sequence_length: 4096}");
+    return false;
+}
+
 static enum vp_status worst(enum vp_status a, enum vp_status b) {
     return a > b ? a : b; /* the environment's faults outrank the input's */
 }
 
-/* What follows from a model that could be read. */
-static enum vp_status finish_model(struct vp_ctx *ctx, struct vp_engine_profile *profile,
-                                   struct vp_scenario *s, bool resolved) {
+/* What a server with a cache pool takes from its settings. */
+static enum vp_status finish_pool(struct vp_ctx *ctx, struct vp_scenario *s, bool resolved) {
     uint32_t errors = ctx->diags->errors;
-    enum vp_status status = VP_OK;
-    if (resolved) {
-        vp_finish_layout(ctx, s);
-        status = vp_rules_read(ctx, &s->engine.rules, profile, s);
-    }
-    status = worst(status, vp_finish_precision(ctx, s));
+    enum vp_status status = vp_finish_precision(ctx, s);
     vp_finish_lengths(ctx, s);
     if (!resolved || ctx->diags->errors > errors)
         status = worst(status, VP_ERR_INPUT);
@@ -52,6 +63,33 @@ static enum vp_status finish_model(struct vp_ctx *ctx, struct vp_engine_profile 
         return status;
     vp_finish_engine(ctx, s);
     vp_finish_extras(ctx, s);
+    return VP_OK;
+}
+
+/* What follows from a model that could be read. */
+static enum vp_status finish_model(struct vp_ctx *ctx, struct vp_engine_profile *profile,
+                                   struct vp_scenario *s, bool resolved) {
+    uint32_t errors = ctx->diags->errors;
+    enum vp_status status = VP_OK;
+    enum vp_accounting accounting = vp_scenario_accounting(s);
+    if (resolved && accounting != VP_ACCOUNT_LLAMA)
+        vp_finish_layout(ctx, s);
+    if (resolved)
+        status = vp_rules_read(ctx, &s->engine.rules, profile, s);
+    resolved = resolved && ctx->diags->errors == errors;
+    switch (accounting) {
+    case VP_ACCOUNT_POOL:
+        status = worst(status, finish_pool(ctx, s, resolved));
+        break;
+    case VP_ACCOUNT_LLAMA:
+        status = worst(status, vp_finish_llama(ctx, s, resolved));
+        break;
+    case VP_ACCOUNT_TRAIN:
+        status = worst(status, vp_finish_train(ctx, s, resolved));
+        break;
+    }
+    if (status != VP_OK)
+        return status;
     resolve_headroom(s);
     return ctx->diags->errors > errors ? VP_ERR_INPUT : VP_OK;
 }
@@ -60,6 +98,8 @@ enum vp_status vp_scenario_finish(struct vp_ctx *ctx, struct vp_scenario *scenar
     uint32_t errors = ctx->diags->errors;
     struct vp_engine_profile profile = {.root = NULL};
     set_plain_defaults(scenario);
+    if (!check_accounting(ctx, scenario))
+        return VP_ERR_INPUT;
     vp_finish_parallel(ctx, scenario);
     enum vp_status status = vp_finish_hardware(ctx, scenario);
     status = worst(status, vp_finish_version(ctx, &profile, scenario));

@@ -254,5 +254,11 @@ void vp_finish_engine(struct vp_ctx *ctx, struct vp_scenario *s) {
     case VP_ENGINE_TRANSFORMERS:
         finish_transformers(ctx, s);
         break;
+    case VP_ENGINE_LLAMA_CPP: /* no pool: finish_llama.c, finish_train.c */
+    case VP_ENGINE_OLLAMA:
+    case VP_ENGINE_PYTORCH:
+    case VP_ENGINE_MEGATRON:
+    case VP_ENGINE_DEEPSPEED:
+        break;
     }
 }

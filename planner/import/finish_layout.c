@@ -117,10 +117,14 @@ static void check_attention_ranks(struct vp_ctx *ctx, const struct vp_scenario *
         }
         return;
     case VP_ENGINE_TRANSFORMERS:
+    case VP_ENGINE_LLAMA_CPP:
+    case VP_ENGINE_OLLAMA:
+    case VP_ENGINE_PYTORCH:
+    case VP_ENGINE_MEGATRON:
+    case VP_ENGINE_DEEPSPEED:
         vp_diag_add(ctx->diags, VP_D_LAYOUT, pos,
-                    "parallel.attention_data is %" PRIu64 ": transformers has no data-parallel "
-                    "attention",
-                    p->attention_data);
+                    "parallel.attention_data is %" PRIu64 ": %s has no data-parallel attention",
+                    p->attention_data, s->engine.name);
     }
 }
 

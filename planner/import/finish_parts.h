@@ -38,6 +38,11 @@ enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_engine_profile *p
 void vp_finish_engine(struct vp_ctx *ctx, struct vp_scenario *scenario);
 /* Adapters, speculative decoding, images, host memory; needs all of the above. */
 void vp_finish_extras(struct vp_ctx *ctx, struct vp_scenario *scenario);
+/* llama.cpp and ollama: settings, devices, cache types. resolved: hardware, version and rules are
+ * there; false: only faults of its own are looked for. */
+enum vp_status vp_finish_llama(struct vp_ctx *ctx, struct vp_scenario *scenario, bool resolved);
+/* Training: types, batch sizes, implementations, what is recomputed; likewise. */
+enum vp_status vp_finish_train(struct vp_ctx *ctx, struct vp_scenario *scenario, bool resolved);
 /* The lengths need the model only. */
 void vp_finish_lengths(struct vp_ctx *ctx, struct vp_scenario *scenario);
 

@@ -11,22 +11,6 @@
 #include "planner/import/serve_extras.h"
 #include "planner/import/settings.h"
 
-enum { NOT_MODELLED = -1 };
-
-static const struct {
-    const char *name;
-    int kind; /* enum vp_engine_kind, or NOT_MODELLED */
-} ENGINES[] = {{"vllm", VP_ENGINE_VLLM},
-               {"sglang", VP_ENGINE_SGLANG},
-               {"transformers", VP_ENGINE_TRANSFORMERS},
-               {"llama.cpp", NOT_MODELLED},
-               {"ollama", NOT_MODELLED},
-               {"pytorch", NOT_MODELLED},
-               {"megatron", NOT_MODELLED},
-               {"deepspeed", NOT_MODELLED}};
-
-enum { ENGINE_COUNT = sizeof ENGINES / sizeof *ENGINES };
-
 /* ---- sections whose keys are fields ---- */
 
 /* Names of a section's fields, and further ones that it takes. Returns how many. */
@@ -220,7 +204,7 @@ static void check_root_keys(struct vp_reading *r, const struct vp_node *root) {
 static void read_fields(struct vp_reading *r, const struct vp_node *root) {
     static const char *const KEEP[] = {"keep"}, *const CONTEXT[] = {"context"};
     static const char *const ENGINE[] = {"args", "env", "versions"};
-    static const enum vp_field TOP[] = {VP_F_NAME, VP_F_TRAIN, VP_F_CALIBRATION};
+    static const enum vp_field TOP[] = {VP_F_NAME, VP_F_CALIBRATION};
     check_root_keys(r, root);
     for (size_t i = 0; i < sizeof TOP / sizeof *TOP; i++) {
         const char *path = vp_field_info(TOP[i])->path;
@@ -257,27 +241,25 @@ static void set_engine_kind(struct vp_reading *r, const struct vp_node *const tr
     const char *name = NULL;
     for (int i = 0; i < 2 && !name; i++)
         name = vp_node_text(vp_node_get(vp_node_get(tree[i], "engine"), "name"));
-    for (int i = 0; name && i < ENGINE_COUNT; i++)
-        if (ENGINES[i].kind != NOT_MODELLED && vp_name_eq(name, ENGINES[i].name))
-            r->out->engine.kind = (enum vp_engine_kind)ENGINES[i].kind;
+    for (int i = 0; name && i < VP_ENGINE_KINDS; i++)
+        if (vp_name_eq(name, vp_engine_name((enum vp_engine_kind)i)))
+            r->out->engine.kind = (enum vp_engine_kind)i;
 }
 
-static void refuse_engine(struct vp_reading *r, bool known) {
-    const char *names[ENGINE_COUNT], *engine = r->out->engine.name;
-    struct vp_buf modelled = {.arena = r->ctx->arena};
-    for (int i = 0; i < ENGINE_COUNT; i++) {
-        names[i] = ENGINES[i].name;
-        if (ENGINES[i].kind != NOT_MODELLED)
-            vp_buf_printf(&modelled, "%s%s", modelled.size ? ", " : "", names[i]);
+static void refuse_engine(struct vp_reading *r) {
+    const char *names[VP_ENGINE_KINDS], *engine = r->out->engine.name;
+    struct vp_buf known = {.arena = r->ctx->arena};
+    for (int i = 0; i < VP_ENGINE_KINDS; i++) {
+        names[i] = vp_engine_name((enum vp_engine_kind)i);
+        vp_buf_printf(&known, "%s%s", i ? ", " : "", names[i]);
     }
-    const char *nearest = known ? NULL : vp_text_nearest(engine, names, ENGINE_COUNT);
+    const char *nearest = vp_text_nearest(engine, names, VP_ENGINE_KINDS);
     vp_diag_add(r->ctx->diags, VP_D_ENGINE_UNKNOWN, &r->out->source[VP_F_ENGINE].pos,
-                known ? "engine %.100s is not modelled yet" : "no engine is called \"%.100s\"",
-                engine);
+                "no engine is called \"%.100s\"", engine);
     if (nearest)
         vp_diag_hint(r->ctx->diags, "did you mean %s?", nearest);
     else
-        vp_diag_hint(r->ctx->diags, "this version models %s", vp_buf_text(&modelled));
+        vp_diag_hint(r->ctx->diags, "known are %s", vp_buf_text(&known));
 }
 
 static bool check_engine(struct vp_reading *r) {
@@ -289,16 +271,11 @@ static bool check_engine(struct vp_reading *r) {
                                      .why = "the engine that is meant unless another one is named"};
         return true;
     }
-    for (int i = 0; i < ENGINE_COUNT; i++) {
-        if (!vp_name_eq(engine->name, ENGINES[i].name))
-            continue;
-        if (ENGINES[i].kind == NOT_MODELLED)
-            refuse_engine(r, true);
-        else
-            engine->name = ENGINES[i].name;
-        return ENGINES[i].kind != NOT_MODELLED;
+    if (vp_name_eq(engine->name, vp_engine_name(engine->kind))) {
+        engine->name = vp_engine_name(engine->kind);
+        return true;
     }
-    refuse_engine(r, false);
+    refuse_engine(r);
     return false;
 }
 

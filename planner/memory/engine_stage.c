@@ -1,5 +1,6 @@
 #include "planner/memory/engine_stage.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "planner/memory/adapters.h"
@@ -175,6 +176,12 @@ void vp_engine_stage_make(struct vp_engine_stage *out, struct vp_ledger *ledger,
     case VP_ENGINE_TRANSFORMERS:
         vp_transformers_pool(out, scenario);
         break;
+    case VP_ENGINE_LLAMA_CPP: /* no pool: llama.c, train_stage.c */
+    case VP_ENGINE_OLLAMA:
+    case VP_ENGINE_PYTORCH:
+    case VP_ENGINE_MEGATRON:
+    case VP_ENGINE_DEEPSPEED:
+        assert(!"accounted for elsewhere");
     }
     fix_pool(out, scenario);
     vp_kv_plan_make(&out->kv, scenario, stage);

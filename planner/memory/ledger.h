@@ -27,8 +27,18 @@ enum vp_formula {
 
 enum vp_confidence { VP_EXACT, VP_MEASURED_VALUE, VP_CLASS_AVERAGE, VP_GUESS };
 
-/* Instants of a serving process. A row is alive in [from, to]. */
-enum vp_step { VP_STEP_LOAD, VP_STEP_PROFILE, VP_STEP_CAPTURE, VP_STEP_SERVE, VP_STEP_COUNT };
+/* Instants of a serving process, and of a training step. A row is alive in [from, to]. */
+enum vp_step {
+    VP_STEP_LOAD,
+    VP_STEP_PROFILE,
+    VP_STEP_CAPTURE,
+    VP_STEP_SERVE,
+    VP_STEP_FORWARD,      /* all tapes are held, head and loss at work */
+    VP_STEP_BACKWARD,     /* a layer's tape is rebuilt and used, at the worst of them */
+    VP_STEP_BACKWARD_END, /* all gradients, the first layer at work */
+    VP_STEP_OPTIMIZER,    /* the optimizer's step */
+    VP_STEP_COUNT
+};
 
 enum { VP_ROW_INPUTS = 8 };
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "planner/base/ctx.h"
+#include "planner/model/gguf_table.h"
 #include "planner/model/scheme.h"
 
 enum vp_role {
@@ -164,8 +165,8 @@ struct vp_encoder {
     uint64_t item_tokens;   /* tokens that the largest image becomes, with what frames it */
     uint64_t item_outputs;  /* vectors among them */
     uint64_t patch_elements;
-    uint64_t output_width;  /* elements of one output vector */
-    uint64_t image_tokens;  /* of any image; 0: depends on its size */
+    uint64_t output_width; /* elements of one output vector */
+    uint64_t image_tokens; /* of any image; 0: depends on its size */
 };
 
 /* Bytes of a checkpoint's tensors by where they live and how they are divided. */
@@ -216,6 +217,10 @@ struct vp_model {
     struct vp_encoder encoder;
 
     struct vp_checkpoint checkpoint;
+    struct vp_gguf_table *gguf; /* tensors of the GGUF file it was read from; NULL: of none */
+    bool gguf_keys;             /* described by GGUF metadata, with or without a tensor table */
+    const char *cache_unknown;  /* why the sizes of its cache and states are not known, so that no
+                                   answer about them may be given; NULL: they are known */
 };
 
 enum { VP_MAX_LAYERS = 4096, VP_MAX_BLOCKS = 512 };

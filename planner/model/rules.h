@@ -20,7 +20,20 @@ enum vp_vllm_budget {
 /* Whether something is so in a version, where that is not known for each of them. */
 enum vp_perhaps { VP_NEVER, VP_MAYBE, VP_ALWAYS };
 
+/* llama.cpp and ollama: what a build of a certain age does (profiles/engines/llama.cpp.yaml). */
+struct vp_llama_rules {
+    uint64_t placeholder;
+};
+
+/* Training frameworks (profiles/engines/pytorch.yaml, transformers.yaml, megatron.yaml, ...). */
+struct vp_train_rules {
+    uint64_t placeholder;
+};
+
 struct vp_rules {
+    struct vp_llama_rules llama;
+    struct vp_train_rules train;
+
     /* all engines: window layers keep their window only (vLLM: in groups of layer types) */
     bool window_groups;
 

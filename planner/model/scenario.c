@@ -26,6 +26,11 @@ static const char *const ENGINES[VP_ENGINE_KINDS] = {
     [VP_ENGINE_VLLM] = "vllm",
     [VP_ENGINE_SGLANG] = "sglang",
     [VP_ENGINE_TRANSFORMERS] = "transformers",
+    [VP_ENGINE_LLAMA_CPP] = "llama.cpp",
+    [VP_ENGINE_OLLAMA] = "ollama",
+    [VP_ENGINE_PYTORCH] = "pytorch",
+    [VP_ENGINE_MEGATRON] = "megatron",
+    [VP_ENGINE_DEEPSPEED] = "deepspeed",
 };
 
 /* Settings that have another name than in FIELDS, or none, under an engine. */
@@ -66,12 +71,20 @@ static const struct renamed *renamed(enum vp_engine_kind engine, enum vp_field f
     return NULL;
 }
 
+/* The settings of llama.cpp stand together in fields.def under their own names. */
+static bool is_llama_field(enum vp_field field) {
+    return field >= VP_F_CTX_SIZE && field <= VP_F_MMPROJ;
+}
+
 const char *vp_field_path_for(enum vp_engine_kind engine, enum vp_field field) {
     const struct renamed *other = renamed(engine, field);
     const char *path = FIELDS[field].path;
     if (other)
         return other->path;
-    return engine == VP_ENGINE_VLLM || !vp_text_starts(path, "engine.args.") ? path : NULL;
+    if (!vp_text_starts(path, "engine.args."))
+        return path;
+    bool own = is_llama_field(field) ? vp_engine_is_llama(engine) : engine == VP_ENGINE_VLLM;
+    return own ? path : NULL;
 }
 
 enum vp_field vp_field_find_for(enum vp_engine_kind engine, const char *path) {
@@ -92,6 +105,16 @@ const char *vp_field_label(enum vp_engine_kind engine, enum vp_field field) {
 }
 
 const char *vp_engine_name(enum vp_engine_kind engine) { return ENGINES[engine]; }
+
+bool vp_engine_is_llama(enum vp_engine_kind engine) {
+    return engine == VP_ENGINE_LLAMA_CPP || engine == VP_ENGINE_OLLAMA;
+}
+
+enum vp_accounting vp_scenario_accounting(const struct vp_scenario *scenario) {
+    if (scenario->training)
+        return VP_ACCOUNT_TRAIN;
+    return vp_engine_is_llama(scenario->engine.kind) ? VP_ACCOUNT_LLAMA : VP_ACCOUNT_POOL;
+}
 
 const char *vp_origin_name(enum vp_origin origin) { return ORIGINS[origin]; }
 

@@ -3,8 +3,10 @@
 #ifndef VP_MODEL_SCENARIO_H
 #define VP_MODEL_SCENARIO_H
 
+#include "planner/model/llama_settings.h"
 #include "planner/model/model.h"
 #include "planner/model/rules.h"
+#include "planner/model/train_settings.h"
 #include "planner/model/version.h"
 
 enum vp_field {
@@ -60,6 +62,18 @@ struct vp_gpu {
     uint64_t parts, whole_mib; /* one of so many partitions of a card of this total; 0: a card */
 };
 
+/* Like devices of a machine whose devices are not all alike, in the order of the runtime. */
+struct vp_device_group {
+    struct vp_gpu gpu;
+    uint64_t count;
+    uint64_t memory_bytes;   /* total of one device */
+    struct vp_amount memory; /* the same as an interval */
+    uint64_t reserved_bytes; /* taken by others on each */
+    struct vp_pos pos;
+};
+
+enum { VP_MAX_DEVICE_GROUPS = 16 };
+
 struct vp_hardware {
     const char *gpu_name; /* as the user wrote it */
     const char *package;  /* id of the package that this names, of which gpu is one device; NULL */
@@ -71,11 +85,21 @@ struct vp_hardware {
     uint64_t host_memory_bytes;
     double host_link_gbs, intranode_gbs, internode_gbs, price_per_hour;
     const char *partition, *memory_partition, *rocm, *driver;
+    /* hardware.devices; group_count 0: all alike, as above. gpu, memory and reserved above are
+     * then those of the first group, count is the sum. */
+    struct vp_device_group *groups;
+    uint32_t group_count;
+    /* APUs: memory set aside by the firmware, and what the driver may map beyond it */
+    uint64_t carve_out_bytes, gtt_bytes;
 };
 
 struct vp_parallel {
     uint64_t tensor, pipeline, data, expert, context, attention_data;
-    bool sequence;
+    bool sequence;             /* training: norms and dropout between divided halves, too */
+    uint64_t zero;             /* ZeRO stage, 0..3; Megatron: 1 is the distributed optimizer */
+    bool fsdp;                 /* fully sharded data parallelism */
+    uint64_t virtual_pipeline; /* chunks of layers per stage of an interleaved schedule; 1: none */
+    uint64_t microbatches;     /* per optimizer step and data-parallel rank; 0: not said */
 };
 
 enum { VP_KEEP_COUNT = VP_CLASS_COUNT };
@@ -95,14 +119,33 @@ struct vp_engine_arg {
     bool used;
 };
 
-enum vp_engine_kind { VP_ENGINE_VLLM, VP_ENGINE_SGLANG, VP_ENGINE_TRANSFORMERS };
-enum { VP_ENGINE_KINDS = 3 };
+enum vp_engine_kind {
+    VP_ENGINE_VLLM,
+    VP_ENGINE_SGLANG,
+    VP_ENGINE_TRANSFORMERS, /* generate; Trainer when there is something to train */
+    VP_ENGINE_LLAMA_CPP,
+    VP_ENGINE_OLLAMA,
+    VP_ENGINE_PYTORCH, /* an own loop, FSDP, torchtune, torchtitan */
+    VP_ENGINE_MEGATRON,
+    VP_ENGINE_DEEPSPEED
+};
+enum { VP_ENGINE_KINDS = 8 };
+
+/* How the memory of a scenario is accounted for. */
+enum vp_accounting {
+    VP_ACCOUNT_POOL,  /* a server or a process with a cache pool */
+    VP_ACCOUNT_LLAMA, /* buffers per device, as llama.cpp allocates them */
+    VP_ACCOUNT_TRAIN  /* a training step */
+};
 
 struct vp_engine {
     const char *name; /* "vllm" */
     enum vp_engine_kind kind;
     const char *version_text;
     struct vp_version version;
+    /* libraries beside the engine that matter for training; NULL: not said */
+    const char *torch_text, *transformers_text, *peft_text, *trl_text;
+    struct vp_version torch;
     struct vp_rules rules;
     uint64_t max_model_len, max_num_seqs, max_batched_tokens, utilization_ppb, block_size;
     uint64_t kv_cache_bytes, blocks_override;   /* 0: not given */
@@ -155,8 +198,8 @@ struct vp_draft {
 struct vp_images {
     uint64_t per_request;
     uint64_t tokens; /* of one of them; 0: not known */
-    uint64_t limit; /* most images of one prompt; 0: no limit */
-    bool off;       /* the engine was told to take none: its encoder is neither profiled nor used */
+    uint64_t limit;  /* most images of one prompt; 0: no limit */
+    bool off; /* the engine was told to take none: its encoder is neither profiled nor used */
     bool unprofiled; /* its profile run leaves the encoder out (skip_mm_profiling) */
 };
 
@@ -165,6 +208,13 @@ struct vp_offload {
     uint64_t weights_bytes; /* of one device's layers; or */
     uint64_t weights_ppb;   /* a share of them */
     uint64_t kv_bytes;      /* a second cache in host memory, over all ranks of a replica */
+};
+
+/* One buffer of llama.cpp's log that was measured: "model_mib: {GPU0: 4096}". */
+struct vp_measured_buffer {
+    enum vp_llama_buffer buffer;
+    const char *place; /* "GPU0", "CPU", "GPU_Host" */
+    uint64_t bytes;
 };
 
 /* Figures of a real run that replace estimates. 0 with known[] false: not measured. */
@@ -183,6 +233,8 @@ struct vp_measured {
     bool known[VP_MEASURE_COUNT];
     uint64_t value[VP_MEASURE_COUNT]; /* bytes, blocks or tokens */
     struct vp_pos pos[VP_MEASURE_COUNT];
+    struct vp_measured_buffer *buffers; /* llama.cpp */
+    uint32_t buffer_count;
 };
 
 struct vp_budget {
@@ -203,6 +255,9 @@ struct vp_scenario {
     struct vp_draft draft;
     struct vp_images images;
     struct vp_offload offload;
+    struct vp_llama llama; /* llama.cpp and ollama */
+    bool training;         /* there is a `train:` block */
+    struct vp_train train;
     struct vp_measured measured;
     struct vp_budget budget;
     struct vp_source source[VP_FIELD_COUNT];
@@ -229,6 +284,9 @@ bool vp_field_is_negated(enum vp_engine_kind engine, enum vp_field field);
 /* What reports call a field: its path, or in words what has no setting in the engine. */
 const char *vp_field_label(enum vp_engine_kind engine, enum vp_field field);
 const char *vp_engine_name(enum vp_engine_kind engine); /* "vllm", as a scenario says it */
+/* llama.cpp or ollama */
+bool vp_engine_is_llama(enum vp_engine_kind engine);
+enum vp_accounting vp_scenario_accounting(const struct vp_scenario *scenario);
 const char *vp_origin_name(enum vp_origin origin); /* as in the result: "default", "profile", ... */
 /* Key in `measured` and the engine report; NULL: not a quantity of this engine. */
 const char *vp_measure_name(enum vp_engine_kind engine, enum vp_measure measure);

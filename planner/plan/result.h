@@ -4,6 +4,8 @@
 #define VP_PLAN_RESULT_H
 
 #include "planner/memory/ledger.h"
+#include "planner/memory/llama.h"
+#include "planner/memory/train_stage.h"
 #include "planner/model/scenario.h"
 
 enum vp_verdict { VP_FITS, VP_AT_RISK, VP_DOES_NOT_FIT };
@@ -18,6 +20,9 @@ enum vp_reason {
     VP_REASON_GRAPHS,         /* what comes on top of the engine's budget exceeds the device */
     VP_REASON_TRANSIENTS,     /* forward passes may exceed what the static share leaves */
     VP_REASON_STATE_SLOTS,    /* more sequences than state pages */
+    VP_REASON_BUFFERS,        /* a device's buffers exceed it (llama.cpp) */
+    VP_REASON_REFUSED,        /* the engine does not start with these settings */
+    VP_REASON_PEAK,           /* the peak of a training step exceeds the device */
     VP_REASON_HOST,           /* what goes to host memory exceeds it */
     VP_REASON_BUDGET          /* the scenario's own budget is exceeded */
 };
@@ -74,6 +79,35 @@ struct vp_engine_report {
     bool graphs_in_budget;
 };
 
+/* When a training step takes most, and what other instants take. */
+struct vp_instant {
+    struct vp_amount bytes; /* allocated */
+    enum vp_step step;
+    uint32_t layer;    /* at work; VP_NO_LAYER: none */
+    const char *cause; /* "backward of block 31, while its tape is rebuilt" */
+};
+
+enum { VP_NO_LAYER = UINT32_MAX };
+
+/* One pipeline stage of a training step. */
+struct vp_training_stage {
+    struct vp_train_stage numbers;
+    struct vp_amount allocated;      /* between two steps */
+    struct vp_amount allocated_peak; /* by the framework's allocator */
+    struct vp_amount reserved_peak;
+    struct vp_instant peak;
+    /* candidates: the largest amount in each phase of the step, VP_STEP_FORWARD first */
+    struct vp_instant candidate[VP_STEP_COUNT - VP_STEP_FORWARD];
+    uint64_t first_step_peak_bytes; /* of the first step, which begins without optimizer states */
+    uint64_t component_at_peak[VP_COMPONENT_COUNT];
+};
+
+struct vp_training_report {
+    struct vp_training_stage *stage; /* NULL: not a training plan */
+    uint32_t stages;
+    uint32_t worst;
+};
+
 /* What the need would become. */
 struct vp_prices {
     uint64_t per_1k_context;  /* +1024 tokens for every sequence; bytes on the worst device */
@@ -105,7 +139,7 @@ struct vp_suggestion {
 
 struct vp_result {
     const struct vp_scenario *scenario;
-    const char *mode; /* "serve" */
+    const char *mode; /* "serve", "train" */
     enum vp_verdict verdict;
     enum vp_reason reason;
     const char *reason_text; /* one sentence with the figures */
@@ -119,6 +153,8 @@ struct vp_result {
     struct vp_ledger ledger;
     struct vp_kv_report kv;
     struct vp_engine_report report;
+    const struct vp_llama_plan *llama; /* llama.cpp and ollama; NULL otherwise */
+    struct vp_training_report training;
     struct vp_prices prices;
     struct vp_first_order first_order;
     struct vp_assumption *assumptions;

@@ -1,0 +1,73 @@
+/* What each operator of a layer keeps between its forward and its backward pass: the tape of one
+ * micro batch on one rank. Saved bytes, recomputation, timelines and the placement optimizer are
+ * folds over these items; nobody else derives what a layer keeps.
+ *
+ * Every item is one storage on the device, counted once however many operators read it. Sizes are
+ * those of the fullest rank: tokens divided by context parallelism, heads and widths by tensor
+ * parallelism, with sequence parallelism also what lies between the divided halves. Scalars (at
+ * most 16 bytes a layer) are left out. Which implementation is used (eager, SDPA, flash; fused
+ * norms; ...) is scenario->train.ops; what a version of the framework does differently is a rule
+ * of its profile.
+ *
+ * Sources: measured with saved_tensors_hooks and the profiler's allocator events on torch 1.13;
+ * tools/autograd/derivatives.yaml for later versions; Korthikanti et al. 2022 for the closed form.
+ */
+#ifndef VP_OPS_TAPE_H
+#define VP_OPS_TAPE_H
+
+#include "planner/model/scenario.h"
+#include "planner/ops/ops.h"
+
+enum vp_tape_group {
+#define X(name, text, meaning) VP_TAPE_##name,
+#include "planner/ops/tape_groups.def"
+#undef X
+    VP_TAPE_GROUPS
+};
+
+struct vp_tape_item {
+    const char *name; /* static text: "attention probabilities", "gate" */
+    enum vp_tape_group group;
+    uint64_t bytes;
+    bool on_input; /* is the layer's input itself, which exists anyway while it runs */
+};
+
+enum { VP_TAPE_MAX = 96 };
+
+struct vp_tape {
+    struct vp_tape_item item[VP_TAPE_MAX];
+    uint32_t count;
+    uint64_t saved_bytes;  /* sum of the items */
+    uint64_t input_bytes;  /* of the layer's input: what recomputation keeps instead */
+    bool input_on_tape;    /* the input is one of the items */
+    uint64_t output_bytes; /* of its output */
+    /* Most that exists beside the tape so far, the input and the output: while the layer runs
+     * forward; while it runs backward (gradients of activations, the gradient of its output
+     * included, but not those of weights). */
+    uint64_t forward_temp_bytes, backward_temp_bytes;
+    bool overflow;
+};
+
+/* Around the stack: final norm, head and loss. */
+struct vp_head_tape {
+    struct vp_tape tape;
+    /* largest amount during the loss, forward or backward, of what belongs to logits: logits,
+     * log-probabilities and their gradients, and the hidden states that the head reads */
+    uint64_t logits_peak_bytes;
+    uint64_t logits_bytes; /* the logits themselves */
+};
+
+/* A layer of this kind. first: its input needs no gradient (the first one of a frozen model). */
+void vp_tape_block(struct vp_tape *out, const struct vp_scenario *scenario,
+                   const struct vp_block *block, bool first);
+/* Embedding and learned positions. */
+void vp_tape_first(struct vp_tape *out, const struct vp_scenario *scenario);
+void vp_tape_last(struct vp_head_tape *out, const struct vp_scenario *scenario);
+/* Bytes of the items that selective recomputation of this set (enum vp_selective) leaves out. */
+uint64_t vp_tape_selected(const struct vp_tape *tape, uint32_t selective);
+/* Tokens of a micro batch on one rank, after context parallelism. */
+uint64_t vp_tape_tokens(const struct vp_scenario *scenario);
+
+const char *vp_tape_group_name(enum vp_tape_group group);
+
+#endif

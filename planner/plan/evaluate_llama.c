@@ -1,0 +1,7 @@
+#include "planner/plan/evaluate_parts.h"
+
+bool vp_evaluate_llama(struct vp_arena *arena, struct vp_result *out) {
+    (void)arena;
+    (void)out;
+    return false;
+}
