@@ -20,8 +20,10 @@ static const char *amount_text(struct vp_arena *arena, struct vp_amount amount,
     return vp_buf_text(&out);
 }
 
+/* A row of all the process, or of all of the training step, needs no mention. */
 static const char *lifetime(struct vp_arena *arena, const struct vp_row *row) {
-    if (row->from == VP_STEP_LOAD && row->to == VP_STEP_COUNT - 1)
+    if ((row->from == VP_STEP_LOAD && row->to == VP_STEP_SERVE) ||
+        (row->from == VP_STEP_FORWARD && row->to == VP_STEP_OPTIMIZER))
         return "";
     const char *from = vp_step_name((enum vp_step)row->from);
     if (row->from == row->to)
@@ -109,9 +111,11 @@ static void explain_total(const struct vp_page *page, const struct vp_result *re
     struct vp_amount peak = vp_ledger_at(&result->ledger, index, device->peak_step);
     vp_buf_add(page->out, "\n");
     vp_page_styled(page, VP_STYLE_STRONG, "total");
-    for (int s = 0; s < VP_STEP_COUNT; s++)
+    int first = result->scenario->training ? VP_STEP_FORWARD : VP_STEP_LOAD;
+    int last = result->scenario->training ? VP_STEP_OPTIMIZER : VP_STEP_SERVE;
+    for (int s = first; s <= last; s++)
         vp_buf_printf(
-            &steps, "%s%s %s", s ? ", " : ": ", vp_step_name((enum vp_step)s),
+            &steps, "%s%s %s", s > first ? ", " : ": ", vp_step_name((enum vp_step)s),
             vp_format_gib(arena, vp_ledger_at(&result->ledger, index, (enum vp_step)s).likely, 2));
     vp_page_printf(page, 5, DEEP, "%s GiB; largest at %s", vp_buf_text(&steps),
                    vp_step_name(device->peak_step));

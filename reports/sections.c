@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "planner/base/units.h"
+#include "reports/train_report.h"
 #include "reports/words.h"
 
 struct vp_page vp_section_page(struct vp_buf *out, const struct vp_report_options *options) {
@@ -27,7 +28,8 @@ struct vp_page vp_section_page(struct vp_buf *out, const struct vp_report_option
 static void setup_line(const struct vp_page *page, const struct vp_result *result) {
     enum { NAME_MIN = 18, NAME_MOST = 60 };
     struct vp_arena *arena = page->out->arena;
-    const char *setup = vp_words_setup(arena, result);
+    const char *setup =
+        result->training.stage ? vp_train_setup(arena, result) : vp_words_setup(arena, result);
     const char *name = vp_words_model(result->scenario), *slash = strrchr(name, '/');
     int room = page->width - vp_text_cells(setup) - 2;
     if (slash && slash[1] && vp_text_cells(name) > room)
@@ -50,7 +52,10 @@ static void verdict_lines(const struct vp_page *page, const struct vp_result *re
         vp_page_spaces(page, 2);
         vp_page_wrap(page, 2, 2, result->reason_text);
     }
-    if (weights) {
+    if (result->training.stage) {
+        vp_page_spaces(page, 2);
+        vp_page_wrap(page, 2, 2, vp_train_peak(arena, result));
+    } else if (weights) {
         vp_page_spaces(page, 2);
         vp_page_wrap(page, 2, 2, weights);
     }

@@ -6,6 +6,7 @@
 #include "planner/base/units.h"
 #include "reports/report.h"
 #include "reports/sections.h"
+#include "reports/train_report.h"
 #include "reports/words.h"
 
 /* Columns of the table; the bar takes what is left. */
@@ -417,10 +418,14 @@ void vp_report_text(struct vp_buf *out, const struct vp_result *result,
     if (result->verdict != VP_FITS)
         suggestions(&page, result);
     components(&page, result);
-    reserved(&page, result);
-    vp_section_devices(&page, result);
-    prices(&page, result);
-    kv_groups(&page, result);
+    if (result->training.stage) {
+        vp_train_section(&page, result);
+    } else {
+        reserved(&page, result);
+        vp_section_devices(&page, result);
+        prices(&page, result);
+        kv_groups(&page, result);
+    }
     const char *rule = vp_words_first_order(out->arena, result);
     if (rule) {
         vp_buf_add(out, "\n");
@@ -431,7 +436,7 @@ void vp_report_text(struct vp_buf *out, const struct vp_result *result,
         parameters(&page, result);
     if (result->verdict == VP_FITS)
         suggestions(&page, result);
-    if (verbose)
+    if (verbose && vp_scenario_accounting(result->scenario) == VP_ACCOUNT_POOL)
         log_lines(&page, result);
     assumptions(&page, result);
     vp_section_notes(&page, result);

@@ -203,7 +203,7 @@ static void add_policy(struct vp_buf *out, const struct vp_result *result) {
     const struct vp_device *worst = &result->devices[result->worst];
     uint64_t requested = result->report.requested_bytes;
     const char *usable = vp_format_gib(out->arena, worst->usable_bytes, 2);
-    if (engine->kind == VP_ENGINE_TRANSFORMERS || requested == 0) {
+    if (engine->kind >= VP_ENGINE_TRANSFORMERS || requested == 0) {
         vp_buf_printf(out, "; %susable %s GiB",
                       requested ? "transformers takes what it needs, " : "", usable);
         return;
@@ -351,7 +351,7 @@ const char *vp_words_pool(struct vp_arena *arena, const struct vp_result *result
 }
 
 bool vp_words_has_policy(const struct vp_scenario *scenario) {
-    return scenario->engine.kind != VP_ENGINE_TRANSFORMERS;
+    return scenario->engine.kind < VP_ENGINE_TRANSFORMERS;
 }
 
 const char *vp_words_position(struct vp_arena *arena, const struct vp_pos *pos) {

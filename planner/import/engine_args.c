@@ -5,6 +5,7 @@
 #include "planner/base/text.h"
 #include "planner/import/document.h"
 #include "planner/import/serve_extras.h"
+#include "planner/import/train_reader.h"
 #include "planner/model/requantise.h"
 
 enum action {
@@ -237,6 +238,8 @@ static bool apply(struct vp_reading *r, const char *key, const char *as_written,
     bool used;
     if (vp_extra_arg(r, &used, key, as_written, node))
         return used;
+    if (vp_train_arg(r, key, as_written, node))
+        return true;
     struct row row = look_up(r->ctx, r->out->engine.kind, key);
     switch (row.action) {
     case SAME:

@@ -4,6 +4,7 @@
 
 #include "planner/base/text.h"
 #include "planner/base/units.h"
+#include "planner/import/engine_args.h"
 #include "planner/import/engine_profile_parts.h"
 #include "planner/import/profile.h"
 
@@ -87,11 +88,35 @@ static bool model_holds(struct vp_situation *s, const struct vp_node *row) {
     return !vp_node_u64(&least, ranks) || s->scenario->parallel.tensor >= least;
 }
 
+/* Arguments that must have been given with these values; a rule that asks for one computes with it. */
+static bool args_hold(const struct vp_engine *engine, const struct vp_node *wanted) {
+    for (uint32_t i = 0; i < wanted->count; i++) {
+        const char *value = vp_engine_arg(engine, wanted->keys[i]);
+        if (!value || !vp_text_eq(value, vp_node_text(wanted->items[i])))
+            return false;
+    }
+    return true;
+}
+
+/* What a training framework was told. */
+static bool training_holds(struct vp_situation *s, const struct vp_node *row) {
+    const struct vp_node *args = vp_node_get(row, "args"), *given = vp_node_get(row, "from_arg");
+    const struct vp_node *sharded = vp_node_get(row, "sharded");
+    const struct vp_parallel *parallel = &s->scenario->parallel;
+    bool flag;
+
+    if (args && !args_hold(&s->scenario->engine, args))
+        return false;
+    if (given && !vp_engine_arg(&s->scenario->engine, vp_node_text(given)))
+        return false;
+    return !vp_node_bool(&flag, sharded) || flag == (parallel->fsdp || parallel->zero == 3);
+}
+
 static bool holds(struct vp_situation *s, const struct vp_node *row) {
     const struct vp_node *env = vp_node_get(row, "env");
 
     return version_holds(s, row) && card_holds(s, row) && model_holds(s, row) &&
-           (!env || env_holds(&s->scenario->engine, env));
+           training_holds(s, row) && (!env || env_holds(&s->scenario->engine, env));
 }
 
 /* The first row of a list that holds; none is a fault of the profile. */
@@ -237,7 +262,9 @@ static void read_padding(struct vp_situation *s, struct vp_rules *out) {
 
 /* The rules' range: an older version is refused, a newer one goes by the newest rules. */
 static enum vp_status check_version(struct vp_situation *s) {
-    const char *oldest = vp_node_text(vp_node_get(s->root, "oldest"));
+    const struct vp_node *training =
+        s->scenario->training ? vp_node_get(s->root, "oldest_training") : NULL;
+    const char *oldest = vp_node_text(training ? training : vp_node_get(s->root, "oldest"));
     const char *newest = vp_node_text(vp_node_get(s->root, "newest"));
     const struct vp_engine *engine = &s->scenario->engine;
     const struct vp_pos *pos = &s->scenario->source[VP_F_VERSION].pos;
@@ -268,8 +295,8 @@ static enum vp_status check_version(struct vp_situation *s) {
     return VP_OK;
 }
 
-static enum vp_status open_profile(struct vp_ctx *ctx, struct vp_engine_profile *profile,
-                                   const char *engine) {
+enum vp_status vp_engine_profile_open(struct vp_ctx *ctx, struct vp_engine_profile *profile,
+                                      const char *engine) {
     struct vp_profile found;
 
     if (profile->root)
@@ -341,7 +368,7 @@ static void read_sglang(struct vp_situation *s, struct vp_rules *out) {
 enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
                              struct vp_engine_profile *profile,
                              const struct vp_scenario *scenario) {
-    enum vp_status status = open_profile(ctx, profile, scenario->engine.name);
+    enum vp_status status = vp_engine_profile_open(ctx, profile, scenario->engine.name);
     struct vp_situation s = {
         .ctx = ctx, .scenario = scenario, .root = profile->root, .path = profile->path};
 
@@ -376,7 +403,7 @@ enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
 
 enum vp_status vp_engine_newest(struct vp_ctx *ctx, const char **out,
                                 struct vp_engine_profile *profile, const char *engine) {
-    enum vp_status status = open_profile(ctx, profile, engine);
+    enum vp_status status = vp_engine_profile_open(ctx, profile, engine);
 
     if (status != VP_OK)
         return status;

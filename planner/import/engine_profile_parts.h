@@ -3,7 +3,7 @@
 #ifndef VP_IMPORT_ENGINE_PROFILE_PARTS_H
 #define VP_IMPORT_ENGINE_PROFILE_PARTS_H
 
-#include "planner/doc/node.h"
+#include "planner/import/engine_profile.h"
 #include "planner/model/scenario.h"
 
 /* What a row's conditions are held against. */
@@ -16,6 +16,9 @@ struct vp_situation {
 };
 
 void vp_rule_broken(struct vp_situation *s, const struct vp_node *node, const char *what);
+/* Reads profiles/engines/ENGINE.yaml unless *profile has it already. */
+enum vp_status vp_engine_profile_open(struct vp_ctx *ctx, struct vp_engine_profile *profile,
+                                      const char *engine);
 /* The row of `rules: NAME` that holds; NULL after reporting that none does. */
 const struct vp_node *vp_rule_row(struct vp_situation *s, const char *name);
 /* Its `value`. */

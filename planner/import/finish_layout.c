@@ -72,6 +72,10 @@ static void resolve_expert(struct vp_ctx *ctx, struct vp_scenario *s) {
 
 void vp_finish_parallel(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_parallel *p = &s->parallel;
+    if (s->training) {
+        vp_finish_train_parallel(s);
+        return;
+    }
     bool asked = vp_finish_is_given(s, VP_F_TENSOR) || vp_finish_is_given(s, VP_F_PIPELINE) ||
                  vp_finish_is_given(s, VP_F_DATA);
     vp_finish_number(s, VP_F_TENSOR, &p->tensor, 1, VP_ORIGIN_DEFAULT, ONE);
@@ -263,7 +267,8 @@ static const char *sizes_that_work(struct vp_ctx *ctx, const struct vp_scenario 
 }
 
 void vp_finish_layout(struct vp_ctx *ctx, const struct vp_scenario *s) {
-    check_ranks(ctx, s);
+    if (!s->training)
+        check_ranks(ctx, s);
     if (s->parallel.tensor > MAX_DEVICES || s->parallel.data > MAX_DEVICES)
         return; /* said above; the products below would overflow */
     struct misfit m = model_misfit(s, s->parallel.tensor);

@@ -43,6 +43,9 @@ void vp_finish_extras(struct vp_ctx *ctx, struct vp_scenario *scenario);
 enum vp_status vp_finish_llama(struct vp_ctx *ctx, struct vp_scenario *scenario, bool resolved);
 /* Training: types, batch sizes, implementations, what is recomputed; likewise. */
 enum vp_status vp_finish_train(struct vp_ctx *ctx, struct vp_scenario *scenario, bool resolved);
+/* Its ranks, before hardware is resolved; batches and what cannot be, after. */
+void vp_finish_train_parallel(struct vp_scenario *scenario);
+void vp_finish_train_layout(struct vp_ctx *ctx, struct vp_scenario *scenario);
 /* The lengths need the model only. */
 void vp_finish_lengths(struct vp_ctx *ctx, struct vp_scenario *scenario);
 

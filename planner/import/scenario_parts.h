@@ -24,6 +24,7 @@ struct vp_reading {
     bool from_flags; /* the tree being read is the command line's */
     bool keep_given;
     bool budget_given[VP_BUDGET_COUNT];
+    bool train_targets, train_targets_from_flags; /* train.lora.targets was said */
     bool lora_given, draft_given;       /* by `serve`, or by the engine's arguments */
     const struct vp_node *draft_node;   /* the draft's model, NULL: none */
     bool draft_from_flags;

@@ -10,6 +10,7 @@
 #include "planner/import/scenario_parts.h"
 #include "planner/import/serve_extras.h"
 #include "planner/import/settings.h"
+#include "planner/import/train_reader.h"
 
 /* ---- sections whose keys are fields ---- */
 
@@ -141,10 +142,24 @@ static bool read_precision_key(struct vp_reading *r, const char *key, const stru
     return true;
 }
 
+/* The command line's comes first and stays. */
+static void read_version(struct vp_reading *r, const char **out, const char *path,
+                         const struct vp_node *node) {
+    if (vp_node_is_null(node) || *out)
+        return;
+    *out = vp_node_is_scalar(node) && *node->text ? node->text : NULL;
+    if (!*out)
+        vp_diag_add(r->ctx->diags, VP_D_BAD_VALUE, &node->pos, "%s must be a version, not %s",
+                    vp_reading_label(r, path), vp_node_kind_name(node->kind));
+}
+
 /* Versions of libraries beside the engine: they matter for training only. */
 static void read_versions(struct vp_reading *r, const struct vp_node *node) {
     static const char *const NAMES[] = {"torch", "transformers", "peft", "trl"};
     enum { COUNT = sizeof NAMES / sizeof *NAMES };
+    struct vp_engine *engine = &r->out->engine;
+    const char **const out[COUNT] = {&engine->torch_text, &engine->transformers_text,
+                                     &engine->peft_text, &engine->trl_text};
     if (!vp_reading_is_map(r, node, "engine.versions"))
         return;
     for (uint32_t i = 0; i < node->count; i++) {
@@ -154,6 +169,8 @@ static void read_versions(struct vp_reading *r, const struct vp_node *node) {
         if (k == COUNT)
             vp_reading_unknown(r, "engine.versions", node->keys[i], &node->key_pos[i], NAMES,
                                COUNT);
+        else
+            read_version(r, out[k], "engine.versions", node->items[i]);
     }
 }
 
@@ -161,6 +178,8 @@ static void read_versions(struct vp_reading *r, const struct vp_node *node) {
 static bool read_engine_key(struct vp_reading *r, const char *key, const struct vp_node *node) {
     if (strcmp(key, "versions") == 0)
         read_versions(r, node);
+    if (strcmp(key, "torch") == 0)
+        read_version(r, &r->out->engine.torch_text, "engine.torch", node);
     return strcmp(key, "versions") == 0 || strcmp(key, "args") == 0 || strcmp(key, "env") == 0 ||
            strcmp(key, "torch") == 0;
 }
@@ -203,7 +222,8 @@ static void check_root_keys(struct vp_reading *r, const struct vp_node *root) {
 
 static void read_fields(struct vp_reading *r, const struct vp_node *root) {
     static const char *const KEEP[] = {"keep"}, *const CONTEXT[] = {"context"};
-    static const char *const ENGINE[] = {"args", "env", "versions"};
+    static const char *const ENGINE[] = {"args", "env", "versions", "torch"};
+    static const char *const TRAIN[] = {"dtype", "ops", "offload", "frozen", "lora"};
     static const enum vp_field TOP[] = {VP_F_NAME, VP_F_CALIBRATION};
     check_root_keys(r, root);
     for (size_t i = 0; i < sizeof TOP / sizeof *TOP; i++) {
@@ -213,10 +233,11 @@ static void read_fields(struct vp_reading *r, const struct vp_node *root) {
             read_field(r, TOP[i], node, path);
     }
     read_section(r, root, "hardware", read_hardware_key, NULL, 0);
-    read_section(r, root, "engine", read_engine_key, ENGINE, 3);
+    read_section(r, root, "engine", read_engine_key, ENGINE, 4);
     read_section(r, root, "parallel", read_parallel_key, CONTEXT, 1);
     read_section(r, root, "precision", read_precision_key, KEEP, 1);
     read_section(r, root, "serve", vp_serve_key, NULL, 0);
+    read_section(r, root, "train", vp_train_key, TRAIN, 5);
     vp_scenario_read_budget(r, vp_node_get(root, "budget"));
 }
 
@@ -318,6 +339,8 @@ enum vp_status vp_scenario_read(struct vp_ctx *ctx, struct vp_scenario *out,
     tree[0] = engine_map(&r, flags);
     tree[1] = engine_map(&r, root);
     set_engine_kind(&r, tree);
+    vp_train_scan(&r, tree[0]);
+    vp_train_scan(&r, tree[1]);
     for (int i = 0; i < 2; i++) {
         r.from_flags = i == 0;
         read_fields(&r, tree[i]);

@@ -130,6 +130,13 @@ const char *vp_confidence_name(enum vp_confidence confidence) {
 }
 
 const char *vp_step_name(enum vp_step step) {
-    static const char *const names[] = {"load", "profile", "capture", "serve"};
+    static const char *const names[VP_STEP_COUNT] = {[VP_STEP_LOAD] = "load",
+                                                     [VP_STEP_PROFILE] = "profile",
+                                                     [VP_STEP_CAPTURE] = "capture",
+                                                     [VP_STEP_SERVE] = "serve",
+                                                     [VP_STEP_FORWARD] = "forward",
+                                                     [VP_STEP_BACKWARD] = "backward",
+                                                     [VP_STEP_BACKWARD_END] = "backward-end",
+                                                     [VP_STEP_OPTIMIZER] = "optimizer"};
     return names[step];
 }

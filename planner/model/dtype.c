@@ -62,6 +62,10 @@ static const struct {
     {"f8_e8m0", VP_DTYPE_E8M0},
     {"float8_e8m0fnu", VP_DTYPE_E8M0},
     {"ue8m0", VP_DTYPE_E8M0},
+    {"i16", VP_DTYPE_INT16},
+    {"u16", VP_DTYPE_INT16},
+    {"f64", VP_DTYPE_FP64},
+    {"float64", VP_DTYPE_FP64},
     {"i32", VP_DTYPE_INT32},
     {"u32", VP_DTYPE_INT32},
     {"uint32", VP_DTYPE_INT32},
@@ -71,6 +75,12 @@ static const struct {
 };
 
 const char *vp_dtype_name(enum vp_dtype dtype) { return TABLE[dtype].name; }
+
+uint32_t vp_dtype_block(enum vp_dtype dtype) { return TABLE[dtype].elements; }
+
+bool vp_dtype_is_ggml(enum vp_dtype dtype) {
+    return dtype >= VP_DTYPE_Q4_0 && dtype <= VP_DTYPE_Q2_0;
+}
 
 enum vp_dtype vp_dtype_parse(const char *text) {
     static const char TORCH[] = "torch.";

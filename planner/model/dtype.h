@@ -16,7 +16,10 @@ enum vp_dtype {
 };
 
 const char *vp_dtype_name(enum vp_dtype dtype);
-/* Reads our names and those of torch, safetensors, vLLM and transformers ("bfloat16", "BF16",
+uint32_t vp_dtype_block(enum vp_dtype dtype); /* elements that are stored together */
+/* One of ggml's own block formats: a type that only GGUF files have. */
+bool vp_dtype_is_ggml(enum vp_dtype dtype);
+/* Reads our names and those of ggml, torch, safetensors, vLLM and transformers ("bfloat16", "BF16",
  * "float16", "half", "fp8_e4m3", "F8_E4M3", ...); VP_DTYPE_UNSET when it is none. */
 enum vp_dtype vp_dtype_parse(const char *text);
 /* ceil(elements / per) * bytes */

@@ -9,6 +9,7 @@
 #define VP_MODEL_GGUF_TABLE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "planner/model/dtype.h"
@@ -65,5 +66,19 @@ struct vp_gguf_table {
     uint64_t data_bytes; /* sum of the tensors' bytes, without padding */
     uint64_t parameters; /* sum of the elements, nextn and extra tensors left out */
 };
+
+/* Fills layer, place, kind, nextn and every of a tensor from its name, dims and ne. layers: blocks
+ * that run; higher ones belong to token prediction. */
+void vp_gguf_classify(struct vp_gguf_tensor *tensor, uint32_t layers);
+/* The name behind "blk.N." and its length without ".weight" or ".bias"; NULL for other tensors. */
+const char *vp_gguf_stem(size_t *length, const char *name);
+/* Fills elements and bytes from type and ne. False: more than 64 bits. */
+bool vp_gguf_measure(struct vp_gguf_tensor *tensor);
+/* What llama.cpp's quantizer makes of a tensor that it is asked to store as `type`: vectors and
+ * routers stay f32; rows that are no whole blocks get the type that it falls back to. `mxfp4` means
+ * its MXFP4_MOE: experts so, other matrices q8_0. Source: llama-quant.cpp. */
+enum vp_dtype vp_gguf_stored_type(const struct vp_gguf_tensor *tensor, enum vp_dtype type);
+/* Sums data_bytes and parameters over the tensors. False: more than 64 bits. */
+bool vp_gguf_total(struct vp_gguf_table *table);
 
 #endif

@@ -25,9 +25,20 @@ struct vp_llama_rules {
     uint64_t placeholder;
 };
 
-/* Training frameworks (profiles/engines/pytorch.yaml, transformers.yaml, megatron.yaml, ...). */
+/* Training frameworks (profiles/engines/pytorch.yaml, transformers.yaml, megatron.yaml, ...). Kinds
+ * of rules as C types; a PERMILLE or AMOUNT rule is an interval, AMOUNT in bytes. */
 struct vp_train_rules {
-    uint64_t placeholder;
+#define VP_RULE_TRUTH bool
+#define VP_RULE_COUNT uint64_t
+#define VP_RULE_AMOUNT struct vp_amount
+#define VP_RULE_PERMILLE struct vp_amount
+#define X(name, kind, meaning) VP_RULE_##kind name;
+#include "planner/model/train_rules.def"
+#undef X
+#undef VP_RULE_TRUTH
+#undef VP_RULE_COUNT
+#undef VP_RULE_AMOUNT
+#undef VP_RULE_PERMILLE
 };
 
 struct vp_rules {

@@ -1,25 +1,19 @@
 #include "planner/timeline/allocator.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "planner/base/sum.h"
-#include "planner/timeline/block_tree.h"
+#include "planner/timeline/blocks.h"
 
 static const uint64_t LEAST = 512, SMALL = 1 << 20, SMALL_SEGMENT = 2 << 20,
                       MIDDLE = UINT64_C(10) << 20, STEP = 2 << 20;
 /* No device is as large: what is asked for is cut here, so that sums do not overflow. */
-static const uint64_t MOST = UINT64_C(1) << 50;
+static const uint64_t MOST = UINT64_C(1) << 50, ADDRESSES = UINT64_C(1) << 62;
 
-enum { MAX_IDS = 1 << 28, FIRST_BLOCKS = 256 };
+enum { MAX_IDS = 1 << 28, FIRST_IDS = 256 };
 
 /* In the table of ids, instead of a block. */
 static const uint32_t NOTHING = 0, FAILED = UINT32_MAX, EMPTY = UINT32_MAX - 1;
-
-/* Free blocks by size and unmapped ranges by address, of one pool and stream. */
-struct pool {
-    uint32_t tree, unmapped;
-};
 
 struct vp_allocator {
     struct vp_arena *arena;
@@ -27,18 +21,14 @@ struct vp_allocator {
     uint64_t limit;   /* of reserved memory, by the driver */
     uint64_t allowed; /* by the fraction; UINT64_MAX: not set */
     bool collects;
-    struct vp_mem_block *blocks;
-    uint32_t block_count, block_capacity;
-    uint32_t recycled, waiting; /* lists */
-    uint32_t *block_of;         /* by id */
+    struct vp_blocks blocks;
+    uint32_t waiting;   /* list of blocks */
+    uint32_t *block_of; /* by id */
     uint32_t id_capacity;
     uint32_t *scratch; /* blocks, while many are released */
     uint32_t scratch_capacity;
-    struct pool pools[2][VP_STREAMS]; /* small, large */
-    uint64_t searches[2];
     uint64_t next_address;
     uint64_t events;
-    uint32_t random;
     struct vp_allocator_stats stats;
 };
 
@@ -79,9 +69,10 @@ static void raise(struct vp_gauge *gauge, uint64_t by) {
 }
 
 static void reserve(struct vp_allocator *a, uint64_t bytes) {
+    uint64_t peak = a->stats.reserved.peak;
     raise(&a->stats.reserved, bytes);
     a->stats.driver_takes++;
-    if (a->stats.reserved.now == a->stats.reserved.peak)
+    if (a->stats.reserved.peak > peak)
         a->stats.allocated_at_reserved_peak = a->stats.allocated.now;
 }
 
@@ -90,10 +81,8 @@ static void unreserve(struct vp_allocator *a, uint64_t bytes) {
     a->stats.driver_gives++;
 }
 
-/* ---- blocks ---- */
-
 static uint32_t *grown(struct vp_arena *arena, uint32_t *old, uint32_t *capacity, uint32_t need) {
-    uint32_t wanted = *capacity ? *capacity : FIRST_BLOCKS;
+    uint32_t wanted = *capacity ? *capacity : FIRST_IDS;
     while (wanted < need)
         wanted *= 2;
     uint32_t *array = VP_NEW_ARRAY(arena, wanted, uint32_t);
@@ -103,133 +92,12 @@ static uint32_t *grown(struct vp_arena *arena, uint32_t *old, uint32_t *capacity
     return array;
 }
 
-/* A block without neighbours. Moves the array: pointers into it are void afterwards. */
-static uint32_t new_block(struct vp_allocator *a, struct vp_mem_block block) {
-    uint32_t n = a->recycled;
-    if (n) {
-        a->recycled = a->blocks[n].after;
-    } else {
-        if (a->block_count == a->block_capacity) {
-            uint32_t capacity = a->block_capacity ? 2 * a->block_capacity : FIRST_BLOCKS;
-            struct vp_mem_block *more = VP_NEW_ARRAY(a->arena, capacity, struct vp_mem_block);
-            if (a->block_count)
-                memcpy(more, a->blocks, a->block_count * sizeof *more);
-            a->blocks = more;
-            a->block_capacity = capacity;
-            if (a->block_count == 0)
-                a->block_count = 1; /* 0 is none */
-        }
-        n = a->block_count++;
-    }
-    a->random ^= a->random << 13;
-    a->random ^= a->random >> 17;
-    a->random ^= a->random << 5;
-    block.priority = a->random;
-    a->blocks[n] = block;
-    return n;
-}
-
-static void recycle(struct vp_allocator *a, uint32_t block) {
-    a->blocks[block].after = a->recycled;
-    a->recycled = block;
-}
-
-static struct pool *pool_of(struct vp_allocator *a, const struct vp_mem_block *block) {
-    return &a->pools[block->large][block->stream];
-}
-
-static void keep_free(struct vp_allocator *a, uint32_t block) {
-    struct vp_mem_block *b = &a->blocks[block];
-    b->state = VP_BLOCK_FREE;
-    b->since = a->searches[b->large];
-    vp_block_tree_insert(a->blocks, &pool_of(a, b)->tree, block);
-}
-
-/* Unmapped ranges stand in a list by address: there is one for each hole that a retry tore into a
- * segment and one behind it. */
-static void keep_unmapped(struct vp_allocator *a, uint32_t block) {
-    struct vp_mem_block *b = &a->blocks[block];
-    uint32_t *link = &pool_of(a, b)->unmapped, last = 0;
-    b->state = VP_BLOCK_UNMAPPED;
-    while (*link && a->blocks[*link].address < b->address) {
-        last = *link;
-        link = &a->blocks[last].right;
-    }
-    b->left = last;
-    b->right = *link;
-    if (*link)
-        a->blocks[*link].left = block;
-    *link = block;
-}
-
-/* Takes a free or unmapped block out of its pool. */
-static void leave(struct vp_allocator *a, uint32_t block) {
-    struct vp_mem_block *b = &a->blocks[block];
-    struct pool *pool = pool_of(a, b);
-    if (b->state == VP_BLOCK_FREE) {
-        vp_block_tree_remove(a->blocks, &pool->tree, block);
-        return;
-    }
-    if (b->left)
-        a->blocks[b->left].right = b->right;
-    else
-        pool->unmapped = b->right;
-    if (b->right)
-        a->blocks[b->right].left = b->left;
-}
-
-/* Cuts `size` bytes from the front of a block that is in no pool; returns the rest, in none either.
- */
-static uint32_t cut(struct vp_allocator *a, uint32_t block, uint64_t size) {
-    struct vp_mem_block rest = a->blocks[block];
-    rest.address += size;
-    rest.size -= size;
-    rest.before = block;
-    uint32_t n = new_block(a, rest);
-    a->blocks[block].size = size;
-    a->blocks[block].after = n;
-    if (rest.after)
-        a->blocks[rest.after].before = n;
-    return n;
-}
-
-/* Lets a block, in no pool, swallow a neighbour that is in one and in the same state. */
-static void merge(struct vp_allocator *a, uint32_t block, uint32_t other) {
-    struct vp_mem_block *b = &a->blocks[block], *o = &a->blocks[other];
-    if (!other || o->state != b->state)
-        return;
-    leave(a, other);
-    if (b->before == other) {
-        b->address = o->address;
-        b->before = o->before;
-        if (b->before)
-            a->blocks[b->before].after = block;
-    } else {
-        b->after = o->after;
-        if (b->after)
-            a->blocks[b->after].before = block;
-    }
-    b->size += o->size;
-    recycle(a, other);
-}
-
-static void merge_and_keep(struct vp_allocator *a, uint32_t block, enum vp_block_state state) {
-    a->blocks[block].state = (uint8_t)state;
-    merge(a, block, a->blocks[block].before);
-    merge(a, block, a->blocks[block].after);
-    if (state == VP_BLOCK_FREE)
-        keep_free(a, block);
-    else
-        keep_unmapped(a, block);
-}
-
-static bool is_split(const struct vp_mem_block *b) { return b->before || b->after; }
-
 /* ---- giving memory back ---- */
 
 static void finish_free(struct vp_allocator *a, uint32_t block) {
-    a->stats.active.now -= a->blocks[block].size;
-    merge_and_keep(a, block, VP_BLOCK_FREE);
+    a->stats.active.now -= a->blocks.block[block].size;
+    a->stats.requested.now -= a->blocks.block[block].requested;
+    vp_blocks_merge(&a->blocks, block, VP_BLOCK_FREE);
 }
 
 /* The work of these streams is done. */
@@ -237,7 +105,7 @@ static void finish_uses(struct vp_allocator *a, uint64_t streams) {
     uint32_t *link = &a->waiting;
     while (*link) {
         uint32_t block = *link;
-        struct vp_mem_block *b = &a->blocks[block];
+        struct vp_mem_block *b = &a->blocks.block[block];
         b->uses &= ~streams;
         if (b->uses) {
             link = &b->waiting;
@@ -249,35 +117,36 @@ static void finish_uses(struct vp_allocator *a, uint64_t streams) {
 }
 
 static void release_segment(struct vp_allocator *a, uint32_t block) {
-    leave(a, block);
-    unreserve(a, a->blocks[block].size);
+    vp_blocks_leave(&a->blocks, block);
+    unreserve(a, a->blocks.block[block].size);
     a->stats.segments.now--;
-    recycle(a, block);
+    vp_blocks_recycle(&a->blocks, block);
 }
 
 /* Gives the whole pages inside a free block of an expandable segment back, and the segment's
  * address range when nothing is left in it. */
 static void unmap(struct vp_allocator *a, uint32_t block) {
-    struct vp_mem_block *b = &a->blocks[block];
+    struct vp_mem_block *b = &a->blocks.block[block];
     uint64_t page = page_size(a, b->large);
     uint64_t begin = up_to(b->address, page), end = (b->address + b->size) / page * page;
     if (begin >= end)
         return;
-    leave(a, block);
+    vp_blocks_leave(&a->blocks, block);
     unreserve(a, end - begin);
     if (begin > b->address) {
-        uint32_t rest = cut(a, block, begin - b->address);
-        keep_free(a, block);
+        uint32_t rest = vp_blocks_cut(&a->blocks, block, begin - b->address);
+        vp_blocks_keep(&a->blocks, block, VP_BLOCK_FREE);
         block = rest;
     }
-    b = &a->blocks[block];
+    b = &a->blocks.block[block];
     if (b->address + b->size > end)
-        keep_free(a, cut(a, block, end - b->address));
-    merge_and_keep(a, block, VP_BLOCK_UNMAPPED);
-    if (!is_split(&a->blocks[block])) {
-        leave(a, block);
+        vp_blocks_keep(&a->blocks, vp_blocks_cut(&a->blocks, block, end - b->address),
+                       VP_BLOCK_FREE);
+    vp_blocks_merge(&a->blocks, block, VP_BLOCK_UNMAPPED);
+    if (!vp_block_is_split(&a->blocks.block[block])) {
+        vp_blocks_leave(&a->blocks, block);
         a->stats.segments.now--;
-        recycle(a, block);
+        vp_blocks_recycle(&a->blocks, block);
     }
 }
 
@@ -285,11 +154,11 @@ static void unmap(struct vp_allocator *a, uint32_t block) {
 static uint32_t collect_free(struct vp_allocator *a, bool large, bool expandable) {
     uint32_t count = 0;
     for (uint32_t stream = 0; stream < VP_STREAMS; stream++) {
-        uint32_t tree = a->pools[large][stream].tree;
-        uint32_t block = vp_block_tree_from(a->blocks, tree, 0, 0);
-        for (; block; block = vp_block_tree_next(a->blocks, tree, block)) {
-            const struct vp_mem_block *b = &a->blocks[block];
-            if (b->expandable ? !expandable : is_split(b))
+        uint32_t tree = a->blocks.pools[large][stream].tree;
+        uint32_t block = vp_blocks_from(&a->blocks, tree, 0);
+        for (; block; block = vp_blocks_next(&a->blocks, tree, block)) {
+            const struct vp_mem_block *b = &a->blocks.block[block];
+            if (b->expandable ? !expandable : vp_block_is_split(b))
                 continue;
             if (count == a->scratch_capacity)
                 a->scratch = grown(a->arena, a->scratch, &a->scratch_capacity, count + 1);
@@ -304,7 +173,7 @@ static void release_all(struct vp_allocator *a) {
     for (int large = 1; large >= 0; large--) {
         uint32_t count = collect_free(a, large, true);
         for (uint32_t i = 0; i < count; i++) {
-            if (a->blocks[a->scratch[i]].expandable)
+            if (a->blocks.block[a->scratch[i]].expandable)
                 unmap(a, a->scratch[i]);
             else
                 release_segment(a, a->scratch[i]);
@@ -321,18 +190,18 @@ static void collect_garbage(struct vp_allocator *a) {
     uint64_t target = a->stats.reserved.now - threshold, reclaimed = 0, total_age = 0;
     uint32_t count = collect_free(a, true, false);
     for (uint32_t i = 0; i < count; i++)
-        total_age += a->searches[1] - a->blocks[a->scratch[i]].since;
+        total_age += a->blocks.searches[1] - a->blocks.block[a->scratch[i]].since;
     while (reclaimed < target && count > 0) {
         const uint64_t age_sum = total_age, blocks = count;
         uint32_t left = 0;
         for (uint32_t i = 0; i < count; i++) {
             uint32_t block = a->scratch[i];
-            uint64_t age = a->searches[1] - a->blocks[block].since;
+            uint64_t age = a->blocks.searches[1] - a->blocks.block[block].since;
             if (age * blocks < age_sum) {
                 a->scratch[left++] = block;
                 continue;
             }
-            reclaimed += a->blocks[block].size;
+            reclaimed += a->blocks.block[block].size;
             total_age -= age;
             release_segment(a, block);
         }
@@ -342,23 +211,24 @@ static void collect_garbage(struct vp_allocator *a) {
 
 /* With a split limit: the smallest oversize block that would have been large enough goes back, or
  * the largest ones until they sum up. False: that is not enough. */
-static bool release_oversize(struct vp_allocator *a, struct pool *pool, uint64_t size) {
+static bool release_oversize(struct vp_allocator *a, struct vp_block_pool *pool, uint64_t size) {
     uint64_t least = a->settings.max_split_bytes, released = 0;
     if (least == VP_NO_SPLIT_LIMIT)
         return false;
     uint64_t wanted = vp_max(size, least);
-    uint32_t block = vp_block_tree_from(a->blocks, pool->tree, wanted, 0);
+    uint32_t block = vp_blocks_from(&a->blocks, pool->tree, wanted);
     if (block) {
-        if (a->blocks[block].expandable)
+        const struct vp_mem_block *b = &a->blocks.block[block];
+        if (b->expandable || vp_block_is_split(b))
             return false;
         release_segment(a, block);
         return true;
     }
-    block = vp_block_tree_below(a->blocks, pool->tree, wanted, 0);
-    while (block && released < wanted && a->blocks[block].size >= least) {
-        const struct vp_mem_block *b = &a->blocks[block];
-        uint32_t next = vp_block_tree_below(a->blocks, pool->tree, b->size, b->address);
-        if (!b->expandable && !is_split(b)) {
+    block = vp_blocks_below(&a->blocks, pool->tree, wanted, 0);
+    while (block && released < wanted && a->blocks.block[block].size >= least) {
+        const struct vp_mem_block *b = &a->blocks.block[block];
+        uint32_t next = vp_blocks_below(&a->blocks, pool->tree, b->size, b->address);
+        if (!b->expandable && !vp_block_is_split(b)) {
             released += b->size;
             release_segment(a, block);
         }
@@ -370,29 +240,29 @@ static bool release_oversize(struct vp_allocator *a, struct pool *pool, uint64_t
 /* ---- getting memory ---- */
 
 static uint64_t expandable_size(const struct vp_allocator *a, uint32_t block) {
-    const struct vp_mem_block *b = &a->blocks[block];
-    bool grows = b->after && a->blocks[b->after].state == VP_BLOCK_UNMAPPED;
-    return b->size + (grows ? a->blocks[b->after].size : 0);
+    const struct vp_mem_block *b = &a->blocks.block[block];
+    bool grows = b->after && a->blocks.block[b->after].state == VP_BLOCK_UNMAPPED;
+    return b->size + (grows ? a->blocks.block[b->after].size : 0);
 }
 
 /* Best fit, taken out of the pool; 0: none. A block that can grow counts as large as it can grow.
  */
-static uint32_t find_free(struct vp_allocator *a, struct pool *pool, uint64_t size) {
+static uint32_t find_free(struct vp_allocator *a, struct vp_block_pool *pool, uint64_t size) {
     const struct vp_allocator_settings *s = &a->settings;
-    uint32_t block = vp_block_tree_from(a->blocks, pool->tree, size, 0);
+    uint32_t block = vp_blocks_from(&a->blocks, pool->tree, size);
     if (!block)
         return 0;
-    while (a->blocks[block].expandable) {
-        uint32_t next = vp_block_tree_next(a->blocks, pool->tree, block);
+    while (a->blocks.block[block].expandable) {
+        uint32_t next = vp_blocks_next(&a->blocks, pool->tree, block);
         if (!next || expandable_size(a, next) >= expandable_size(a, block))
             break;
         block = next;
     }
-    uint64_t found = a->blocks[block].size;
+    uint64_t found = a->blocks.block[block].size;
     if (size < s->max_split_bytes ? found >= s->max_split_bytes
                                   : found >= size + s->max_rounding_bytes)
         return 0;
-    leave(a, block);
+    vp_blocks_leave(&a->blocks, block);
     return block;
 }
 
@@ -400,19 +270,29 @@ static bool driver_has(const struct vp_allocator *a, uint64_t bytes) {
     return bytes <= vp_above(a->limit, a->stats.reserved.now);
 }
 
-/* A new address range, as large as the device and an eighth, nothing of it mapped. */
-static uint32_t new_range(struct vp_allocator *a, uint8_t stream, bool large) {
-    uint64_t total = vp_min(a->settings.device_bytes ? a->settings.device_bytes : a->limit, MOST);
-    uint64_t page = page_size(a, large), size = up_to(total + total / 8, page);
-    uint64_t address = up_to(a->next_address, page);
+/* Addresses for a new segment; 0: there are no more. */
+static uint64_t new_address(struct vp_allocator *a, uint64_t size, uint64_t alignment) {
+    uint64_t address = up_to(a->next_address, alignment);
+    if (address > ADDRESSES - size)
+        return 0;
     a->next_address = address + size;
-    uint32_t block = new_block(a, (struct vp_mem_block){.size = size,
-                                                        .address = address,
-                                                        .stream = stream,
-                                                        .large = large,
-                                                        .expandable = true});
+    return address;
+}
+
+/* A new address range, as large as the device and an eighth, nothing of it mapped; 0: none. */
+static uint32_t new_range(struct vp_allocator *a, uint8_t stream, bool large) {
+    uint64_t total = a->settings.device_bytes ? vp_min(a->settings.device_bytes, MOST) : MOST;
+    uint64_t page = page_size(a, large), size = up_to(total + total / 8, page);
+    uint64_t address = new_address(a, size, page);
+    if (!address)
+        return 0;
+    uint32_t block = vp_blocks_new(&a->blocks, &(struct vp_mem_block){.size = size,
+                                                                      .address = address,
+                                                                      .stream = stream,
+                                                                      .large = large,
+                                                                      .expandable = true});
     raise(&a->stats.segments, 1);
-    keep_unmapped(a, block);
+    vp_blocks_keep(&a->blocks, block, VP_BLOCK_UNMAPPED);
     return block;
 }
 
@@ -421,16 +301,16 @@ static bool can_grow_into(const struct vp_mem_block *b) {
 }
 
 /* The lowest place where free and unmapped neighbours are large enough together. */
-static uint32_t find_range(struct vp_allocator *a, struct pool *pool, uint8_t stream, bool large,
-                           uint64_t size) {
-    for (uint32_t block = pool->unmapped; block; block = a->blocks[block].right) {
-        uint32_t begin = block, before = a->blocks[block].before;
-        if (before && can_grow_into(&a->blocks[before]))
+static uint32_t find_range(struct vp_allocator *a, struct vp_block_pool *pool, uint8_t stream,
+                           bool large, uint64_t size) {
+    for (uint32_t block = pool->unmapped; block; block = a->blocks.block[block].right) {
+        uint32_t begin = block, before = a->blocks.block[block].before;
+        if (before && can_grow_into(&a->blocks.block[before]))
             begin = before;
         uint64_t bytes = 0;
-        for (uint32_t at = begin; bytes < size && at && can_grow_into(&a->blocks[at]);
-             at = a->blocks[at].after)
-            bytes += a->blocks[at].size;
+        for (uint32_t at = begin; bytes < size && at && can_grow_into(&a->blocks.block[at]);
+             at = a->blocks.block[at].after)
+            bytes += a->blocks.block[at].size;
         if (bytes >= size)
             return begin;
     }
@@ -439,51 +319,52 @@ static uint32_t find_range(struct vp_allocator *a, struct pool *pool, uint8_t st
 
 /* Maps pages at the front of an unmapped block, at least `size` bytes; they become free. */
 static bool map(struct vp_allocator *a, uint32_t block, uint64_t size) {
-    uint64_t mapped = up_to(size, page_size(a, a->blocks[block].large));
+    uint64_t mapped = up_to(size, page_size(a, a->blocks.block[block].large));
     if (!driver_has(a, mapped))
         return false;
-    leave(a, block);
-    if (mapped < a->blocks[block].size)
-        keep_unmapped(a, cut(a, block, mapped));
-    merge_and_keep(a, block, VP_BLOCK_FREE);
+    vp_blocks_leave(&a->blocks, block);
+    if (mapped < a->blocks.block[block].size)
+        vp_blocks_keep(&a->blocks, vp_blocks_cut(&a->blocks, block, mapped), VP_BLOCK_UNMAPPED);
+    vp_blocks_merge(&a->blocks, block, VP_BLOCK_FREE);
     reserve(a, mapped);
     return true;
 }
 
-static uint32_t grow_range(struct vp_allocator *a, struct pool *pool, uint8_t stream, bool large,
-                           uint64_t size) {
+static uint32_t grow_range(struct vp_allocator *a, struct vp_block_pool *pool, uint8_t stream,
+                           bool large, uint64_t size) {
     uint32_t block = find_range(a, pool, stream, large, size);
-    if (a->blocks[block].state == VP_BLOCK_UNMAPPED &&
-        !map(a, block, vp_min(a->blocks[block].size, size)))
+    if (!block)
         return 0;
-    while (a->blocks[block].size < size) {
-        uint32_t next = a->blocks[block].after;
-        uint64_t missing = size - a->blocks[block].size;
-        if (!map(a, next, vp_min(missing, a->blocks[next].size)))
+    if (a->blocks.block[block].state == VP_BLOCK_UNMAPPED &&
+        !map(a, block, vp_min(a->blocks.block[block].size, size)))
+        return 0;
+    while (a->blocks.block[block].size < size) {
+        uint32_t next = a->blocks.block[block].after;
+        uint64_t missing = size - a->blocks.block[block].size;
+        if (!map(a, next, vp_min(missing, a->blocks.block[next].size)))
             return 0;
         block = next; /* it has swallowed the block in front */
     }
-    leave(a, block);
+    vp_blocks_leave(&a->blocks, block);
     return block;
 }
 
 /* From the driver, in no pool; 0: it has no such memory, or the process may not have it. */
-static uint32_t from_driver(struct vp_allocator *a, struct pool *pool, uint8_t stream, bool large,
-                            uint64_t size) {
+static uint32_t from_driver(struct vp_allocator *a, struct vp_block_pool *pool, uint8_t stream,
+                            bool large, uint64_t size) {
     uint64_t segment = segment_size(a, size);
     if (segment > vp_above(a->allowed, a->stats.reserved.now))
         return 0;
     if (a->settings.expandable)
         return grow_range(a, pool, stream, large, size);
-    if (!driver_has(a, segment))
+    uint64_t address = driver_has(a, segment) ? new_address(a, segment, STEP) : 0;
+    if (!address)
         return 0;
-    uint32_t block = new_block(
-        a, (struct vp_mem_block){
-               .size = segment, .address = a->next_address, .stream = stream, .large = large});
-    a->next_address += segment;
     raise(&a->stats.segments, 1);
     reserve(a, segment);
-    return block;
+    return vp_blocks_new(
+        &a->blocks, &(struct vp_mem_block){
+                        .size = segment, .address = address, .stream = stream, .large = large});
 }
 
 static bool should_split(const struct vp_allocator *a, const struct vp_mem_block *b,
@@ -496,9 +377,9 @@ static bool should_split(const struct vp_allocator *a, const struct vp_mem_block
 
 static uint32_t take_block(struct vp_allocator *a, uint8_t stream, uint64_t size) {
     bool large = size > SMALL;
-    struct pool *pool = &a->pools[large][stream];
+    struct vp_block_pool *pool = &a->blocks.pools[large][stream];
     if (a->collects)
-        a->searches[large]++;
+        a->blocks.searches[large]++;
     uint32_t block = find_free(a, pool, size);
     if (!block && a->collects)
         collect_garbage(a);
@@ -511,8 +392,8 @@ static uint32_t take_block(struct vp_allocator *a, uint8_t stream, uint64_t size
         release_all(a);
         block = from_driver(a, pool, stream, large, size);
     }
-    if (block && should_split(a, &a->blocks[block], size))
-        keep_free(a, cut(a, block, size));
+    if (block && should_split(a, &a->blocks.block[block], size))
+        vp_blocks_keep(&a->blocks, vp_blocks_cut(&a->blocks, block, size), VP_BLOCK_FREE);
     return block;
 }
 
@@ -544,7 +425,7 @@ static enum vp_replay take(struct vp_allocator *a, const struct vp_event *event)
         }
         return VP_REPLAY_OUT_OF_MEMORY;
     }
-    struct vp_mem_block *b = &a->blocks[block];
+    struct vp_mem_block *b = &a->blocks.block[block];
     b->state = VP_BLOCK_TAKEN;
     b->requested = event->bytes;
     b->uses = 0;
@@ -566,9 +447,8 @@ static enum vp_replay give(struct vp_allocator *a, uint32_t id) {
     a->block_of[id] = NOTHING;
     if (!has)
         return VP_REPLAY_OK;
-    struct vp_mem_block *b = &a->blocks[block];
+    struct vp_mem_block *b = &a->blocks.block[block];
     a->stats.allocated.now -= b->size;
-    a->stats.requested.now -= b->requested;
     if (b->uses) {
         b->state = VP_BLOCK_WAITING;
         b->waiting = a->waiting;
@@ -584,7 +464,7 @@ static enum vp_replay use(struct vp_allocator *a, const struct vp_event *event) 
         return VP_REPLAY_BAD_EVENT;
     if (!has_block(a, event->id))
         return VP_REPLAY_OK;
-    struct vp_mem_block *b = &a->blocks[a->block_of[event->id]];
+    struct vp_mem_block *b = &a->blocks.block[a->block_of[event->id]];
     if (b->stream != event->stream)
         b->uses |= UINT64_C(1) << event->stream;
     return VP_REPLAY_OK;
@@ -636,6 +516,7 @@ struct vp_allocator *vp_allocator_new(struct vp_arena *arena,
                                       const struct vp_allocator_settings *settings) {
     struct vp_allocator *a = VP_NEW(arena, struct vp_allocator);
     a->arena = arena;
+    a->blocks = vp_blocks_begin(arena);
     a->settings = *settings;
     a->limit =
         settings->device_bytes ? vp_above(settings->device_bytes, settings->other_bytes) : MOST;
@@ -644,7 +525,6 @@ struct vp_allocator *vp_allocator_new(struct vp_arena *arena,
                      : UINT64_MAX;
     a->collects = a->allowed != UINT64_MAX && settings->collect_ppb > 0;
     a->next_address = STEP;
-    a->random = 2463534242u; /* any but 0 */
     return a;
 }
 
@@ -652,11 +532,11 @@ struct vp_allocator_stats vp_allocator_stats(const struct vp_allocator *a) {
     struct vp_allocator_stats stats = a->stats;
     for (int large = 0; large < 2; large++) {
         for (int stream = 0; stream < VP_STREAMS; stream++) {
-            uint32_t tree = a->pools[large][stream].tree;
-            uint32_t block = vp_block_tree_from(a->blocks, tree, 0, 0);
-            for (; block; block = vp_block_tree_next(a->blocks, tree, block)) {
+            uint32_t tree = a->blocks.pools[large][stream].tree;
+            uint32_t block = vp_blocks_from(&a->blocks, tree, 0);
+            for (; block; block = vp_blocks_next(&a->blocks, tree, block)) {
                 stats.free_blocks++;
-                stats.largest_free = vp_max(stats.largest_free, a->blocks[block].size);
+                stats.largest_free = vp_max(stats.largest_free, a->blocks.block[block].size);
             }
         }
     }
@@ -673,7 +553,7 @@ bool vp_allocator_find(const struct vp_allocator *a, uint32_t id, uint64_t *out_
                        uint64_t *out_size) {
     if (!has_block(a, id))
         return false;
-    *out_address = a->blocks[a->block_of[id]].address;
-    *out_size = a->blocks[a->block_of[id]].size;
+    *out_address = a->blocks.block[a->block_of[id]].address;
+    *out_size = a->blocks.block[a->block_of[id]].size;
     return true;
 }

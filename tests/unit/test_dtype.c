@@ -30,7 +30,7 @@ static void other_peoples_names(void **state) {
 
 static void what_is_no_format(void **state) {
     (void)state;
-    static const char *const BAD[] = {"", "auto", "q4_k", "fp", "torch.", "float128", "unset"};
+    static const char *const BAD[] = {"", "auto", "q4_k_m", "fp", "torch.", "float128", "unset"};
     for (size_t i = 0; i < sizeof BAD / sizeof *BAD; i++)
         assert_int_equal(vp_dtype_parse(BAD[i]), VP_DTYPE_UNSET);
     assert_int_equal(vp_dtype_parse(NULL), VP_DTYPE_UNSET);

@@ -1,0 +1,228 @@
+/* What norms, matrices with their adapters, and element-wise operators keep. */
+#include "planner/ops/tape_parts.h"
+
+static enum vp_dtype wider(enum vp_dtype a, enum vp_dtype b) {
+    return vp_dtype_bytes(a, vp_sum(1)).v >= vp_dtype_bytes(b, vp_sum(1)).v ? a : b;
+}
+
+/* ---- norms ---- */
+
+/* torch's layer_norm (and norms without weights): its input, mean and 1/deviation in fp32. */
+static uint32_t layer_norm(struct vp_tape_maker *maker, uint32_t x, bool weight, uint64_t rows) {
+    bool grad = vp_tensor_grad(maker, x) || weight;
+
+    if (maker->autocast)
+        x = vp_tensor_cast(maker, x, VP_DTYPE_FP32);
+    vp_tensor_read(maker, x);
+    if (grad) {
+        vp_tensor_keep(maker, x);
+        vp_tensor_keep_new(maker, "norm statistics", rows, 2, VP_DTYPE_FP32);
+    }
+    uint32_t out = vp_tensor_like(maker, "norm output", x);
+    maker->tensor[out].grad = grad;
+    return out;
+}
+
+/* One kernel (Liger, Apex, TE): input and 1/rms. */
+static uint32_t rms_fused(struct vp_tape_maker *maker, uint32_t x, bool weight, uint64_t rows) {
+    bool grad = vp_tensor_grad(maker, x) || weight;
+
+    vp_tensor_read(maker, x);
+    if (grad) {
+        vp_tensor_keep(maker, x);
+        vp_tensor_keep_new(maker, "norm statistics", rows, 1, VP_DTYPE_FP32);
+    }
+    uint32_t out = vp_tensor_like(maker, "norm output", x);
+    maker->tensor[out].grad = grad;
+    return out;
+}
+
+/* As models are written in Python: x to fp32, times rsqrt(mean(x^2)), back to its type, times the
+ * weight. */
+static uint32_t rms_unfused(struct vp_tape_maker *maker, uint32_t x, bool weight, uint64_t rows) {
+    enum vp_dtype dtype = maker->tensor[x].dtype;
+    bool grad = vp_tensor_grad(maker, x);
+
+    vp_tensor_read(maker, x);
+    uint32_t wide = vp_tensor_cast(maker, x, VP_DTYPE_FP32);
+    vp_maker_step(maker);
+    uint32_t square = vp_tensor_like(maker, "squares", wide);
+    uint32_t scale = vp_tensor_rows(maker, "norm statistics", rows, 1, VP_DTYPE_FP32, grad);
+    vp_tensor_read(maker, wide);
+    if (grad) {
+        vp_tensor_keep(maker, wide);  /* x^2, and x * scale */
+        vp_tensor_keep(maker, scale); /* rsqrt keeps its result */
+        if (maker->scenario->engine.rules.mean_keeps_input)
+            vp_tensor_keep(maker, square);
+    }
+    vp_maker_step(maker);
+    vp_tensor_read(maker, wide);
+    vp_tensor_read(maker, scale);
+    uint32_t unit = vp_tensor_like(maker, "normalised", wide);
+    unit = vp_tensor_cast(maker, unit, dtype);
+    vp_maker_step(maker);
+    vp_tensor_read(maker, unit);
+    if (weight)
+        vp_tensor_keep(maker, unit);
+    uint32_t out = vp_tensor_like(maker, "norm output", unit);
+    maker->tensor[out].grad = grad || weight;
+    return out;
+}
+
+uint32_t vp_tape_norm(struct vp_tape_maker *maker, uint32_t x, const struct vp_op *op,
+                      uint64_t rows) {
+    bool weight = op->vector > 0 && vp_maker_trains(maker, op->role);
+    enum vp_tape_group group = maker->group;
+    uint32_t out;
+
+    vp_region_enter(maker, VP_SELECT_NORM, x);
+    vp_maker_step(maker);
+    maker->group = VP_TAPE_NORM;
+    if (op->norm != VP_NORM_RMS)
+        out = layer_norm(maker, x, weight, rows);
+    else if (maker->how->fused_norm)
+        out = rms_fused(maker, x, weight, rows);
+    else
+        out = rms_unfused(maker, x, weight, rows);
+    maker->group = group;
+    vp_region_leave(maker, VP_SELECT_NORM);
+    return out;
+}
+
+/* ---- matrices ---- */
+
+uint32_t vp_tape_matrix_input(struct vp_tape_maker *maker, uint32_t x) {
+    return maker->autocast ? vp_tensor_cast(maker, x, maker->matrix) : x;
+}
+
+/* Autocast keeps the converted weight where the input needs a gradient (so does the cache of casts
+ * until the forward pass ends, which holds the same tensor). */
+static void weight_copy(struct vp_tape_maker *maker, uint64_t elements, enum vp_dtype dtype,
+                        uint32_t in) {
+    enum vp_tape_group group = maker->group;
+
+    if (!maker->autocast || dtype == maker->matrix)
+        return;
+    maker->group = VP_TAPE_WEIGHT_COPY;
+    uint32_t copy =
+        vp_tensor_new(maker, "converted weights", vp_sum(elements), maker->matrix, false);
+    if (vp_tensor_grad(maker, in))
+        vp_tensor_keep(maker, copy);
+    maker->group = group;
+}
+
+/* The type a weight of this role is held in; UNSET: quantised, it is expanded inside the product
+ * and not kept. */
+static enum vp_dtype weight_type(const struct vp_tape_maker *maker, enum vp_role role) {
+    const struct vp_model *model = maker->scenario->model;
+    uint8_t scheme = role == VP_ROLE_LM_HEAD ? model->head_scheme
+                     : maker->block         ? maker->block->scheme[role]
+                                            : 0;
+    enum vp_dtype data = model->scheme_count > 0 ? model->schemes[scheme].data : VP_DTYPE_UNSET;
+
+    if (vp_maker_trains(maker, role) || data == VP_DTYPE_UNSET)
+        return maker->residual;
+    return data == VP_DTYPE_FP32 || data == VP_DTYPE_BF16 || data == VP_DTYPE_FP16
+               ? maker->residual
+               : maker->matrix;
+}
+
+/* PEFT's low-rank pair beside a frozen matrix: out + B(A(dropout(x in the adapter's type))). */
+static uint32_t adapter(struct vp_tape_maker *maker, uint32_t x, uint32_t base,
+                        const struct vp_op_share *share, uint64_t rows) {
+    const struct vp_train_lora *lora = &maker->scenario->train.lora;
+    enum vp_dtype dtype = lora->dtype == VP_DTYPE_UNSET ? maker->residual : lora->dtype;
+    enum vp_tape_group group = maker->group;
+
+    maker->group = VP_TAPE_ADAPTER;
+    vp_maker_step(maker);
+    uint32_t own = vp_tape_dropout(maker, vp_tensor_cast(maker, x, dtype), lora->dropout_ppb);
+    own = vp_tape_matrix_input(maker, own);
+    vp_tensor_read(maker, own);
+    vp_tensor_keep(maker, own);
+    weight_copy(maker, vp_sum_mul(vp_sum(lora->rank), share->in).v, dtype, own);
+    enum vp_dtype works_in = maker->autocast ? maker->matrix : dtype;
+    uint32_t low = vp_tensor_rows(maker, "adapter inner product", rows, lora->rank, works_in, true);
+    vp_maker_step(maker);
+    vp_tensor_read(maker, low);
+    vp_tensor_keep(maker, low);
+    weight_copy(maker, vp_sum_mul(vp_sum(lora->rank), share->out).v, dtype, low);
+    uint32_t high = vp_tensor_new(maker, "adapter output", vp_sum(maker->tensor[base].elements),
+                                  works_in, true);
+    if (lora->dora) { /* magnitudes are trained: they keep what they scale */
+        vp_tensor_keep(maker, base);
+        vp_tensor_keep(maker, high);
+    }
+    uint32_t sum = vp_tape_add(maker, base, high, "adapted output");
+    maker->group = group;
+    return vp_tensor_cast(maker, sum, maker->tensor[base].dtype);
+}
+
+uint32_t vp_tape_matrix(struct vp_tape_maker *maker, uint32_t x, uint32_t in,
+                        const struct vp_op *op, const char *name, uint64_t rows) {
+    struct vp_op_share share = vp_maker_share(maker, op);
+    const struct vp_train_lora *lora = &maker->scenario->train.lora;
+    bool trained = vp_maker_trains(maker, op->role);
+    struct vp_sum weights = vp_sum_mul(vp_sum_mul(vp_sum(share.matrices), share.out), share.in);
+    /* a product over divided inputs is summed, and divided by tokens again */
+    uint64_t out_rows = op->all_reduce && rows == maker->tokens ? maker->outside : rows;
+
+    vp_maker_step(maker);
+    vp_tensor_read(maker, x);
+    vp_tensor_read(maker, in);
+    if (trained)
+        vp_tensor_keep(maker, in);
+    maker->out->overflow |= weights.overflow;
+    weight_copy(maker, weights.v, weight_type(maker, op->role), in);
+    uint32_t out = vp_tensor_new(maker, name,
+                                 vp_sum_mul(vp_sum_mul(vp_sum(out_rows), share.out), op->active > 0 && op->kind == VP_OP_LINEAR ? op->active : 1),
+                                 maker->autocast ? maker->matrix : maker->tensor[in].dtype,
+                                 trained || vp_tensor_grad(maker, in));
+    if (lora->enabled && lora->roles[op->role])
+        out = adapter(maker, x, out, &share, rows);
+    return out;
+}
+
+uint32_t vp_tape_matrix_of(struct vp_tape_maker *maker, uint32_t x, enum vp_role role,
+                           const char *name) {
+    const struct vp_op *op = vp_maker_find(maker, role);
+    uint32_t in = vp_tape_matrix_input(maker, x);
+
+    return vp_tape_matrix(maker, x, in, op, name, maker->tokens);
+}
+
+/* ---- element by element ---- */
+
+uint32_t vp_tape_dropout(struct vp_tape_maker *maker, uint32_t x, uint64_t ppb) {
+    enum vp_tape_group group = maker->group;
+
+    if (ppb == 0)
+        return x;
+    vp_maker_step(maker);
+    vp_tensor_read(maker, x);
+    maker->group = VP_TAPE_DROPOUT;
+    if (vp_tensor_grad(maker, x))
+        vp_tensor_keep_new(maker, "dropout mask", maker->tensor[x].elements, 1, VP_DTYPE_INT8);
+    maker->group = group;
+    return vp_tensor_like(maker, maker->tensor[x].name, x);
+}
+
+uint32_t vp_tape_add(struct vp_tape_maker *maker, uint32_t a, uint32_t b, const char *name) {
+    const struct vp_tensor *x = &maker->tensor[a], *y = &maker->tensor[b];
+
+    vp_maker_step(maker);
+    vp_tensor_read(maker, a);
+    vp_tensor_read(maker, b);
+    return vp_tensor_new(maker, name, vp_sum(vp_max(x->elements, y->elements)),
+                         wider(x->dtype, y->dtype), x->grad || y->grad);
+}
+
+uint32_t vp_tape_multiply(struct vp_tape_maker *maker, uint32_t a, uint32_t b, const char *name) {
+    uint32_t out = vp_tape_add(maker, a, b, name);
+
+    if (vp_tensor_grad(maker, a))
+        vp_tensor_keep(maker, b);
+    if (vp_tensor_grad(maker, b))
+        vp_tensor_keep(maker, a);
+    return out;
+}

@@ -1,0 +1,222 @@
+#include "planner/timeline/blocks.h"
+
+#include <string.h>
+
+enum { FIRST_BLOCKS = 256 };
+
+/* ---- the tree ---- */
+
+/* Is the block in front of the place (size, address)? */
+static bool in_front(const struct vp_mem_block *block, uint64_t size, uint64_t address) {
+    return block->size != size ? block->size < size : block->address < address;
+}
+
+static void tree_insert(struct vp_mem_block *blocks, uint32_t *root, uint32_t block) {
+    struct vp_mem_block *b = &blocks[block];
+    uint32_t *link = root, *left = &b->left, *right = &b->right;
+
+    while (*link && blocks[*link].priority >= b->priority)
+        link = in_front(&blocks[*link], b->size, b->address) ? &blocks[*link].right
+                                                             : &blocks[*link].left;
+    /* what stood here is divided into the blocks in front of the new one and those behind */
+    for (uint32_t at = *link; at;) {
+        if (in_front(&blocks[at], b->size, b->address)) {
+            *left = at;
+            left = &blocks[at].right;
+            at = *left;
+        } else {
+            *right = at;
+            right = &blocks[at].left;
+            at = *right;
+        }
+    }
+    *left = *right = 0;
+    *link = block;
+}
+
+static void tree_remove(struct vp_mem_block *blocks, uint32_t *root, uint32_t block) {
+    struct vp_mem_block *b = &blocks[block];
+    uint32_t *link = root, left = b->left, right = b->right;
+
+    while (*link != block)
+        link = in_front(&blocks[*link], b->size, b->address) ? &blocks[*link].right
+                                                             : &blocks[*link].left;
+    while (left && right) {
+        if (blocks[left].priority >= blocks[right].priority) {
+            *link = left;
+            link = &blocks[left].right;
+            left = *link;
+        } else {
+            *link = right;
+            link = &blocks[right].left;
+            right = *link;
+        }
+    }
+    *link = left ? left : right;
+}
+
+/* The first block at or behind the place. */
+static uint32_t tree_from(const struct vp_mem_block *blocks, uint32_t root, uint64_t size,
+                          uint64_t address) {
+    uint32_t found = 0;
+
+    while (root) {
+        if (in_front(&blocks[root], size, address)) {
+            root = blocks[root].right;
+        } else {
+            found = root;
+            root = blocks[root].left;
+        }
+    }
+    return found;
+}
+
+uint32_t vp_blocks_from(const struct vp_blocks *blocks, uint32_t tree, uint64_t size) {
+    return tree_from(blocks->block, tree, size, 0);
+}
+
+uint32_t vp_blocks_below(const struct vp_blocks *blocks, uint32_t tree, uint64_t size,
+                         uint64_t address) {
+    uint32_t found = 0;
+
+    while (tree) {
+        if (in_front(&blocks->block[tree], size, address)) {
+            found = tree;
+            tree = blocks->block[tree].right;
+        } else {
+            tree = blocks->block[tree].left;
+        }
+    }
+    return found;
+}
+
+uint32_t vp_blocks_next(const struct vp_blocks *blocks, uint32_t tree, uint32_t block) {
+    const struct vp_mem_block *b = &blocks->block[block];
+    return tree_from(blocks->block, tree, b->size, b->address + 1);
+}
+
+/* ---- the blocks ---- */
+
+struct vp_blocks vp_blocks_begin(struct vp_arena *arena) {
+    return (struct vp_blocks){
+        .arena = arena,
+        .block = VP_NEW_ARRAY(arena, FIRST_BLOCKS, struct vp_mem_block),
+        .count = 1, /* 0 is none */
+        .capacity = FIRST_BLOCKS,
+        .random = 2463534242u, /* any but 0 */
+    };
+}
+
+uint32_t vp_blocks_new(struct vp_blocks *blocks, const struct vp_mem_block *block) {
+    struct vp_mem_block copy = *block;
+    uint32_t n = blocks->recycled;
+    if (n) {
+        blocks->recycled = blocks->block[n].after;
+    } else {
+        if (blocks->count == blocks->capacity) {
+            struct vp_mem_block *more =
+                VP_NEW_ARRAY(blocks->arena, 2 * (size_t)blocks->capacity, struct vp_mem_block);
+            memcpy(more, blocks->block, blocks->count * sizeof *more);
+            blocks->block = more;
+            blocks->capacity *= 2;
+        }
+        n = blocks->count++;
+    }
+    blocks->random ^= blocks->random << 13;
+    blocks->random ^= blocks->random >> 17;
+    blocks->random ^= blocks->random << 5;
+    copy.priority = blocks->random;
+    blocks->block[n] = copy;
+    return n;
+}
+
+void vp_blocks_recycle(struct vp_blocks *blocks, uint32_t block) {
+    blocks->block[block].after = blocks->recycled;
+    blocks->recycled = block;
+}
+
+static struct vp_block_pool *pool_of(struct vp_blocks *blocks, const struct vp_mem_block *b) {
+    return &blocks->pools[b->large][b->stream];
+}
+
+/* The list is short: one range for each hole that a retry tore into a segment, one behind it. */
+static void keep_unmapped(struct vp_blocks *blocks, uint32_t block) {
+    struct vp_mem_block *b = &blocks->block[block];
+    uint32_t *link = &pool_of(blocks, b)->unmapped, last = 0;
+    while (*link && blocks->block[*link].address < b->address) {
+        last = *link;
+        link = &blocks->block[last].right;
+    }
+    b->left = last;
+    b->right = *link;
+    if (*link)
+        blocks->block[*link].left = block;
+    *link = block;
+}
+
+void vp_blocks_keep(struct vp_blocks *blocks, uint32_t block, enum vp_block_state state) {
+    struct vp_mem_block *b = &blocks->block[block];
+    b->state = (uint8_t)state;
+    if (state == VP_BLOCK_UNMAPPED) {
+        keep_unmapped(blocks, block);
+        return;
+    }
+    b->since = blocks->searches[b->large];
+    tree_insert(blocks->block, &pool_of(blocks, b)->tree, block);
+}
+
+void vp_blocks_leave(struct vp_blocks *blocks, uint32_t block) {
+    struct vp_mem_block *b = &blocks->block[block];
+    struct vp_block_pool *pool = pool_of(blocks, b);
+    if (b->state == VP_BLOCK_FREE) {
+        tree_remove(blocks->block, &pool->tree, block);
+        return;
+    }
+    if (b->left)
+        blocks->block[b->left].right = b->right;
+    else
+        pool->unmapped = b->right;
+    if (b->right)
+        blocks->block[b->right].left = b->left;
+}
+
+uint32_t vp_blocks_cut(struct vp_blocks *blocks, uint32_t block, uint64_t size) {
+    struct vp_mem_block rest = blocks->block[block];
+    rest.address += size;
+    rest.size -= size;
+    rest.before = block;
+    uint32_t n = vp_blocks_new(blocks, &rest);
+    blocks->block[block].size = size;
+    blocks->block[block].after = n;
+    if (rest.after)
+        blocks->block[rest.after].before = n;
+    return n;
+}
+
+static void swallow(struct vp_blocks *blocks, uint32_t block, uint32_t other) {
+    struct vp_mem_block *b = &blocks->block[block], *o = &blocks->block[other];
+    if (!other || o->state != b->state)
+        return;
+    vp_blocks_leave(blocks, other);
+    if (b->before == other) {
+        b->address = o->address;
+        b->before = o->before;
+        if (b->before)
+            blocks->block[b->before].after = block;
+    } else {
+        b->after = o->after;
+        if (b->after)
+            blocks->block[b->after].before = block;
+    }
+    b->size += o->size;
+    vp_blocks_recycle(blocks, other);
+}
+
+void vp_blocks_merge(struct vp_blocks *blocks, uint32_t block, enum vp_block_state state) {
+    blocks->block[block].state = (uint8_t)state;
+    swallow(blocks, block, blocks->block[block].before);
+    swallow(blocks, block, blocks->block[block].after);
+    vp_blocks_keep(blocks, block, state);
+}
+
+bool vp_block_is_split(const struct vp_mem_block *block) { return block->before || block->after; }
