@@ -139,6 +139,15 @@ static int read_choice(struct vp_ctx *ctx, enum vp_option option, const char *va
     return choice;
 }
 
+/* The same value given twice is fine. */
+static void take_once(struct vp_ctx *ctx, const char **out, enum vp_option option,
+                      const char *value) {
+    if (*out && !vp_text_eq(*out, value))
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--%s is given twice",
+                    vp_options[option].name);
+    *out = value;
+}
+
 static void take_special(struct vp_ctx *ctx, struct vp_args *args, enum vp_option option,
                          const char *value) {
     switch (option) {
@@ -155,9 +164,23 @@ static void take_special(struct vp_ctx *ctx, struct vp_args *args, enum vp_optio
         args->colour = (enum vp_colour)read_choice(ctx, option, value);
         break;
     case VP_OPTION_OUTPUT:
-        if (args->output && !vp_text_eq(args->output, value))
-            bad_option(ctx, "--output is given twice");
-        args->output = value;
+        take_once(ctx, &args->output, option, value);
+        break;
+    case VP_OPTION_CHAIN:
+        take_once(ctx, &args->chain, option, value);
+        break;
+    case VP_OPTION_BUDGET:
+        take_once(ctx, &args->budget, option, value);
+        break;
+    case VP_OPTION_CLASS:
+        read_choice(ctx, option, value);
+        take_once(ctx, &args->class, option, value);
+        break;
+    case VP_OPTION_INFLIGHT:
+        take_once(ctx, &args->inflight, option, value);
+        break;
+    case VP_OPTION_FRONTIER:
+        take_once(ctx, &args->frontier, option, value);
         break;
     case VP_OPTION_EXPLAIN:
         args->explain = true;

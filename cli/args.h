@@ -15,6 +15,8 @@ struct vp_args {
     enum vp_colour colour;
     const char *output; /* NULL: standard output */
     bool explain, verbose, help, version, man, completion, formulas, diagnostics;
+    /* checkpoint; as written, NULL where not given */
+    const char *chain, *budget, *class, *inflight, *frontier;
     const char **operands;
     size_t operand_count;
     struct vp_setting *settings; /* in the order of the command line */

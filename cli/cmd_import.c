@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "cli/args.h"
+#include "cli/import_recipe.h"
 #include "cli/output.h"
 #include "cli/yaml_writer.h"
 #include "planner/base/units.h"
@@ -260,12 +261,50 @@ static enum vp_status render_json(struct vp_ctx *ctx, struct vp_buf *out,
     return VP_OK;
 }
 
+static void recipe_json(struct vp_ctx *ctx, struct vp_buf *out, const struct vp_recipe *recipe) {
+    struct vp_json json = vp_json_begin(out);
+    vp_json_map(&json);
+    vp_json_key(&json, "schema");
+    vp_json_text(&json, "vramplan.import/1");
+    vp_json_key(&json, "recipe");
+    vp_json_text(&json, recipe->kind);
+    vp_json_key(&json, "scenario");
+    vp_json_map(&json);
+    vp_json_key(&json, "vramplan");
+    vp_json_u64(&json, 1);
+    for (uint32_t i = 0; i < recipe->scenario->count; i++) {
+        vp_json_key(&json, recipe->scenario->keys[i]);
+        json_node(&json, recipe->scenario->items[i]);
+    }
+    vp_json_end(&json, '}');
+    vp_json_key(&json, "ignored");
+    vp_json_list(&json);
+    for (uint32_t i = 0; i < recipe->ignored_count; i++)
+        vp_json_text(&json, recipe->ignored[i]);
+    vp_json_end(&json, ']');
+    vp_json_key(&json, "diagnostics");
+    vp_report_json_diagnostics(&json, ctx->diags);
+    vp_json_end(&json, '}');
+    vp_buf_add(out, "\n");
+}
+
 /* ---- the command ---- */
 
 int vp_cmd_import(struct vp_ctx *ctx, const struct vp_args *args) {
     struct vp_buf out = {.arena = ctx->arena};
     struct facts facts;
-    enum vp_status status = read_facts(ctx, &facts, args->operands[0]);
+    struct vp_recipe recipe;
+    enum vp_status status;
+    if (vp_recipe_open(ctx, &recipe, &status, args->operands[0])) {
+        if (status == VP_OK && args->format == VP_FORMAT_JSON)
+            recipe_json(ctx, &out, &recipe);
+        else if (status == VP_OK)
+            vp_recipe_yaml(&out, &recipe);
+        if (status != VP_OK)
+            return vp_output_failure(ctx, args, status);
+        return (int)vp_exit_of_status(vp_output_write(ctx, &out, args->output));
+    }
+    status = read_facts(ctx, &facts, args->operands[0]);
     if (status == VP_OK && args->format == VP_FORMAT_JSON)
         status = render_json(ctx, &out, &facts);
     else if (status == VP_OK)

@@ -58,7 +58,8 @@ static enum vp_status find_command(struct vp_ctx *ctx, struct line *out, int arg
 static enum vp_status check_arguments(struct vp_ctx *ctx, const struct vp_args *args) {
     const struct vp_command_info *info = &vp_commands[args->command];
     bool plans = args->command == VP_COMMAND_PLAN || args->command == VP_COMMAND_EXPLAIN;
-    size_t most = plans ? SIZE_MAX : 1, least = args->command == VP_COMMAND_HELP ? 0 : 1;
+    bool optional = args->command == VP_COMMAND_HELP || args->chain;
+    size_t most = plans ? SIZE_MAX : 1, least = optional ? 0 : 1;
     if (args->operand_count < least)
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "'%s' needs an argument: %s", info->name,
                     info->arguments);

@@ -379,10 +379,10 @@ static void read_tensors(struct part *p) {
  * header. */
 static void check_extent(struct part *p, bool *header_only) {
     struct vp_gguf_stream *s = &p->s;
-    uint64_t start = vp_ceil_div(s->at, p->alignment) * p->alignment;
-    uint64_t room = vp_above(s->file_bytes, start);
     if (!vp_gguf_ok(s) || p->kept_tensors == 0)
         return;
+    uint64_t start = vp_ceil_div(s->at, p->alignment) * p->alignment;
+    uint64_t room = vp_above(s->file_bytes, start);
     if (room == 0) {
         *header_only = true;
         return;

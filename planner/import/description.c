@@ -61,6 +61,7 @@ static enum vp_status find_map(struct finding *f, const struct vp_node *map, con
         f->out->hf_quant = NULL;
     f->out->index = NULL; /* the stored tensors are those of the base */
     f->out->file_count = 0;
+    f->out->gguf = NULL;
     if (f->out->name)
         f->out->name = vp_arena_printf(ctx->arena, "%s (changed)", f->out->name);
     return VP_OK;
@@ -153,9 +154,57 @@ static enum vp_status list_tensors(struct finding *f, const char *folder, bool n
     return VP_OK;
 }
 
+/* ---- GGUF ---- */
+
+static enum vp_status find_gguf(struct finding *f, const char *path) {
+    struct vp_ctx *ctx = f->ctx;
+    struct vp_gguf *file = VP_NEW(ctx->arena, struct vp_gguf);
+    enum vp_status status = vp_gguf_read(ctx, file, path);
+    if (status != VP_OK)
+        return status;
+    struct vp_pos pos = {.file = file->source};
+    f->out->config = vp_node_new(ctx, VP_NODE_MAP, pos);
+    vp_node_set(ctx, f->out->config, "gguf", pos, file->metadata);
+    f->out->gguf = file;
+    f->out->name = vp_document_stem(ctx, path);
+    f->out->source = file->source;
+    return VP_OK;
+}
+
+/* The GGUF model of a folder: one file, or one split model by its first part; projectors beside it
+ * do not count. NULL: none. Several are a fault. */
+static enum vp_status find_folder_gguf(struct finding *f, const char **out, const char *folder) {
+    char **names;
+    size_t count;
+    *out = NULL;
+    enum vp_status status = vp_io_list(f->ctx, &names, &count, folder);
+    for (size_t i = 0; i < count && status == VP_OK; i++) {
+        const char *of = strstr(names[i], "-of-");
+        bool later = of && of - names[i] >= 5 && memcmp(of - 5, "00001", 5) != 0;
+        if (!vp_text_ends(names[i], ".gguf") || vp_text_starts(names[i], "mmproj") || later)
+            continue;
+        if (*out) {
+            vp_diag_add(f->ctx->diags, VP_D_FILE_MISSING, &f->pos,
+                        "%s holds several models: %s and %s", folder, *out, names[i]);
+            vp_diag_hint(f->ctx->diags, "name one of the files");
+            return VP_ERR_INPUT;
+        }
+        *out = names[i];
+    }
+    if (*out)
+        *out = vp_io_join(f->ctx, folder, *out);
+    return status;
+}
+
 /* need_parts: an index without its parts is a fault; the local cache often holds no more. */
 static enum vp_status find_folder(struct finding *f, const char *folder, bool need_parts) {
-    enum vp_status status = read_config(f, folder);
+    const char *gguf = NULL;
+    enum vp_status status = VP_OK;
+    if (!is_file(f, vp_io_join(f->ctx, folder, "config.json")))
+        status = find_folder_gguf(f, &gguf, folder);
+    if (status != VP_OK || gguf)
+        return status != VP_OK ? status : find_gguf(f, gguf);
+    status = read_config(f, folder);
     if (status == VP_ERR_ENV)
         return status;
     enum vp_status tensors = list_tensors(f, folder, need_parts);
@@ -251,11 +300,8 @@ static enum vp_status find_path(struct finding *f, const char *path, enum vp_fil
     f->out->source = path;
     if (kind == VP_FILE_DIRECTORY)
         return find_folder(f, path, true);
-    if (vp_text_ends(path, ".gguf")) {
-        vp_diag_add(f->ctx->diags, VP_D_UNMODELLED, &f->pos,
-                    "%s: GGUF files are read by a later version", path);
-        return VP_ERR_INPUT;
-    }
+    if (vp_text_ends(path, ".gguf"))
+        return find_gguf(f, path);
     if (vp_text_ends(path, TENSORS_SUFFIX))
         return find_tensors(f, path, false);
     if (vp_text_ends(path, INDEX_SUFFIX))

@@ -3,6 +3,7 @@
 #ifndef VP_IMPORT_DESCRIPTION_H
 #define VP_IMPORT_DESCRIPTION_H
 
+#include "planner/doc/gguf.h"
 #include "planner/doc/node.h"
 
 struct vp_description {
@@ -14,6 +15,8 @@ struct vp_description {
     const char **files;       /* the files themselves */
     size_t file_count;
     const char *tensor_source; /* what the two are called in messages */
+    struct vp_gguf *gguf; /* a GGUF file, whose metadata is config's `gguf`; NULL: none, or keys
+                             were changed */
 };
 
 /* node: text or map, see model_reader.h. */

@@ -80,15 +80,20 @@ static bool card_holds(struct vp_situation *s, const struct vp_node *row) {
 static bool model_holds(struct vp_situation *s, const struct vp_node *row) {
     const struct vp_node *types = vp_node_get(row, "model_type");
     const struct vp_node *ranks = vp_node_get(row, "min_tensor");
+    const char *norm = vp_node_text(vp_node_get(row, "norm"));
     const struct vp_model *model = s->scenario->model;
+    bool rms = model && model->block_count > 0 && model->blocks[0].norm == VP_NORM_RMS;
     uint64_t least;
 
+    if (norm && vp_text_eq(norm, "rmsnorm") != rms)
+        return false;
     if (types && !(model && model->model_type && list_has(types, model->model_type)))
         return false;
     return !vp_node_u64(&least, ranks) || s->scenario->parallel.tensor >= least;
 }
 
-/* Arguments that must have been given with these values; a rule that asks for one computes with it. */
+/* Arguments that must have been given with these values; a rule that asks for one computes with it.
+ */
 static bool args_hold(const struct vp_engine *engine, const struct vp_node *wanted) {
     for (uint32_t i = 0; i < wanted->count; i++) {
         const char *value = vp_engine_arg(engine, wanted->keys[i]);
@@ -274,6 +279,8 @@ static enum vp_status check_version(struct vp_situation *s) {
     vp_node_bool(&dates, vp_node_get(s->root, "dates"));
     if (dates && engine->version.kind == VP_VERSION_DATE)
         return VP_OK;
+    if (dates && vp_node_get(s->root, "dated"))
+        return VP_OK; /* becomes a date */
     if (!oldest || !newest || !vp_version_parse(&low, oldest) || !vp_version_parse(&high, newest)) {
         vp_rule_broken(s, s->root, "it needs oldest and newest versions");
         return VP_ERR_INPUT;
@@ -379,7 +386,7 @@ enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
     memset(out, 0, sizeof *out);
     switch (vp_scenario_accounting(scenario)) {
     case VP_ACCOUNT_LLAMA:
-        vp_rules_read_llama(&s, &out->llama);
+        vp_rules_read_llama(&s, out);
         return s.broken ? VP_ERR_INPUT : VP_OK;
     case VP_ACCOUNT_TRAIN:
         vp_rules_read_train(&s, &out->train);

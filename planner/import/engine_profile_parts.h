@@ -31,7 +31,7 @@ struct vp_amount vp_rule_interval(struct vp_situation *s, const struct vp_node *
                                   const char *key, uint64_t unit);
 
 /* engine_profile_llama.c, engine_profile_train.c */
-void vp_rules_read_llama(struct vp_situation *s, struct vp_llama_rules *out);
+void vp_rules_read_llama(struct vp_situation *s, struct vp_rules *out);
 void vp_rules_read_train(struct vp_situation *s, struct vp_train_rules *out);
 
 #endif

@@ -45,8 +45,7 @@ static bool row_number(const struct vp_situation *s, const struct vp_node *row, 
     return vp_node_u64(out, vp_node_get(row, "value"));
 }
 
-static void read_rule(struct vp_situation *s, const struct rule *rule,
-                      struct vp_train_rules *out) {
+static void read_rule(struct vp_situation *s, const struct rule *rule, struct vp_train_rules *out) {
     void *member = (char *)out + rule->offset;
     const struct vp_node *row = vp_rule_row(s, rule->name);
     bool ok = true;
@@ -68,9 +67,8 @@ static void read_rule(struct vp_situation *s, const struct rule *rule,
         break;
     }
     if (!ok)
-        vp_rule_broken(s, row,
-                       vp_arena_printf(s->ctx->arena, "the value of '%s' cannot be read",
-                                       rule->name));
+        vp_rule_broken(
+            s, row, vp_arena_printf(s->ctx->arena, "the value of '%s' cannot be read", rule->name));
 }
 
 void vp_rules_read_train(struct vp_situation *s, struct vp_train_rules *out) {

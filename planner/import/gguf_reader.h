@@ -11,8 +11,8 @@
 #include "planner/model/model.h"
 
 /* map: of full key names ("llama.block_count"). file: of the same metadata, NULL for keys that a
- * user wrote. tied: what the user said beside the keys, -1: nothing. Faults are VP_D_MODEL_FIELD and
- * VP_D_FAMILY_UNKNOWN. */
+ * user wrote. tied: what the user said beside the keys, -1: nothing. Faults are VP_D_MODEL_FIELD
+ * and VP_D_FAMILY_UNKNOWN. */
 enum vp_status vp_gguf_model(struct vp_ctx *ctx, struct vp_model *out, const struct vp_node *map,
                              const struct vp_gguf *file, int tied);
 

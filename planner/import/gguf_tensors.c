@@ -12,10 +12,9 @@ static const char *const FACTS[VP_GGUF_FACT_COUNT] = {
 
 /* Norms of the model's width that a block may have, under all their names. */
 static const char *const NORMS[] = {
-    "attn_norm.weight",     "attn_norm_2.weight",   "post_attention_norm.weight",
-    "ffn_norm.weight",      "post_ffw_norm.weight", "attn_output_norm.weight",
-    "post_ffw_norm_1.weight", "pre_ffw_norm_2.weight", "post_ffw_norm_2.weight",
-    "layer_output_norm.weight", "post_norm.weight",
+    "attn_norm",       "attn_norm_2",       "post_attention_norm", "ffn_norm",
+    "post_ffw_norm",   "attn_output_norm",  "post_ffw_norm_1",     "pre_ffw_norm_2",
+    "post_ffw_norm_2", "layer_output_norm", "post_norm",
 };
 
 static const struct {
@@ -50,8 +49,10 @@ static void note_block(struct vp_gguf_layer *layer, const struct vp_gguf_tensor 
     for (int i = 0; i < VP_GGUF_FACT_COUNT; i++)
         if (strcmp(stem, FACTS[i]) == 0)
             layer->fact[i] = t;
+    if (t->elements != hidden || vp_text_ends(t->name, ".bias"))
+        return;
     for (size_t i = 0; i < sizeof NORMS / sizeof *NORMS; i++)
-        layer->norms += t->elements == hidden && strcmp(stem, NORMS[i]) == 0;
+        layer->norms += strlen(NORMS[i]) == n && memcmp(stem, NORMS[i], n) == 0;
 }
 
 static void note_end(struct vp_gguf_facts *facts, const struct vp_gguf_tensor *t) {
@@ -59,9 +60,12 @@ static void note_end(struct vp_gguf_facts *facts, const struct vp_gguf_tensor *t
         const char *name;
         const struct vp_gguf_tensor **to;
     } ends[] = {
-        {"token_embd.weight", &facts->embedding},   {"output.weight", &facts->output},
-        {"output.bias", &facts->output_bias},       {"output_norm.weight", &facts->output_norm},
-        {"position_embd.weight", &facts->positions}, {"token_types.weight", &facts->token_types},
+        {"token_embd.weight", &facts->embedding},
+        {"output.weight", &facts->output},
+        {"output.bias", &facts->output_bias},
+        {"output_norm.weight", &facts->output_norm},
+        {"position_embd.weight", &facts->positions},
+        {"token_types.weight", &facts->token_types},
         {"token_embd_norm.weight", &facts->embedding_norm},
     };
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
@@ -148,8 +152,7 @@ static void spread(struct vp_block *block, const struct vp_gguf_layer *facts) {
 }
 
 enum vp_status vp_gguf_tensors_schemes(struct vp_ctx *ctx, struct vp_model *model,
-                                       const struct vp_gguf_facts *facts,
-                                       struct vp_block *blocks) {
+                                       const struct vp_gguf_facts *facts, struct vp_block *blocks) {
     const struct vp_gguf_table *table = model->gguf;
     uint8_t plain;
     bool room = index_scheme(model, &plain, VP_DTYPE_FP32); /* 0: vectors, what has no matrix */

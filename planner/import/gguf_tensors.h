@@ -69,7 +69,6 @@ enum vp_status vp_gguf_tensors_attach(struct vp_ctx *ctx, struct vp_model *model
 uint32_t vp_gguf_tensors_blocks(const struct vp_gguf *file);
 /* Storage schemes of `blocks`, one per layer, and of the ends, from the table's types. */
 enum vp_status vp_gguf_tensors_schemes(struct vp_ctx *ctx, struct vp_model *model,
-                                       const struct vp_gguf_facts *facts,
-                                       struct vp_block *blocks);
+                                       const struct vp_gguf_facts *facts, struct vp_block *blocks);
 
 #endif

@@ -6,6 +6,7 @@
 #include "planner/import/blocks.h"
 #include "planner/import/checkpoint.h"
 #include "planner/import/description.h"
+#include "planner/import/gguf_reader.h"
 #include "planner/import/hf_config.h"
 #include "planner/import/profile.h"
 #include "planner/model/requantise.h"
@@ -99,14 +100,26 @@ static void check_name(struct vp_ctx *ctx, const struct vp_model *model, const c
 
 /* ---- the whole ---- */
 
+/* `tie_word_embeddings` beside `gguf:` says what the keys do not: 1, 0 or -1 for nothing. */
+static int said_tied(const struct vp_node *config) {
+    bool tied;
+    return vp_node_bool(&tied, vp_node_get(config, "tie_word_embeddings")) ? tied : -1;
+}
+
+static void warn_header_only(struct vp_ctx *ctx, const struct vp_gguf *file) {
+    struct vp_pos pos = {.file = file->source};
+    if (file->header_only)
+        vp_diag_add(ctx->diags, VP_D_HEADER_ONLY, &pos,
+                    "%s ends after its header; sizes are taken from the header", file->source);
+}
+
 static enum vp_status build(struct vp_ctx *ctx, struct vp_model *model,
                             const struct vp_description *d) {
     const struct vp_node *gguf = vp_node_get(d->config, "gguf");
-    if (gguf) {
-        vp_diag_add(ctx->diags, VP_D_UNMODELLED, &gguf->pos,
-                    "model.gguf: GGUF metadata is read by a later version");
-        return VP_ERR_INPUT;
-    }
+    if (d->gguf)
+        warn_header_only(ctx, d->gguf);
+    if (gguf)
+        return vp_gguf_model(ctx, model, gguf, d->gguf, said_tied(d->config));
     if (vp_node_get(d->config, "blocks"))
         return vp_blocks_read(ctx, model, d->config);
     return vp_hf_read(ctx, model, d->config, d->hf_quant);

@@ -20,6 +20,9 @@ enum vp_llama_buffer {
     VP_LLAMA_BUFFERS
 };
 
+/* Where a tensor or a layer is: the index of a GPU, or one of these. */
+enum { VP_LLAMA_HOST = -1, VP_LLAMA_BY_LAYER = -2 };
+
 enum { VP_LLAMA_ALL_LAYERS = 999, VP_LLAMA_MAX_DEVICES = 16, VP_LLAMA_MAX_OVERRIDES = 64 };
 
 /* --override-tensor PATTERN=BUFFER: tensors whose names match go there. */
@@ -51,6 +54,8 @@ struct vp_llama {
     uint64_t cpu_moe_layers; /* n_cpu_moe: those of the first layers */
     struct vp_llama_override override[VP_LLAMA_MAX_OVERRIDES];
     uint32_t overrides;
+    const int16_t *placed; /* [tensors of the model's table]: what the overrides say, a GPU or
+                              VP_LLAMA_HOST; VP_LLAMA_BY_LAYER: nothing. NULL: no overrides */
     /* as the user wrote them; resolved into the members above */
     const char *flash_name, *split_name, *split_text, *override_text;
     const char *mmproj; /* a second file: the encoder of images; NULL: none */

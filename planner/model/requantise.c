@@ -34,18 +34,38 @@ bool vp_model_has_fp8(const struct vp_model *model) {
     return false;
 }
 
+/* precision.keep as it is when nobody gave it: what engines leave in 16 bit. */
+static bool is_default_keep(const struct vp_precision *precision) {
+    for (int i = 0; i < VP_KEEP_COUNT; i++) {
+        bool usual = i == VP_CLASS_EMBEDDING || i == VP_CLASS_LM_HEAD || i == VP_CLASS_NORM ||
+                     i == VP_CLASS_ROUTER;
+        if (precision->keep[i] != usual)
+            return false;
+    }
+    return true;
+}
+
+/* llama.cpp's quantizer leaves vectors and routers alone, and the embedding and the head only when
+ * told to. */
+static bool is_kept(const struct vp_precision *precision, enum vp_class class_, bool ggml) {
+    if (!ggml)
+        return precision->keep[class_];
+    return class_ == VP_CLASS_ROUTER || class_ == VP_CLASS_NORM ||
+           (precision->keep[class_] && !is_default_keep(precision));
+}
+
 /* Norms, convolutions and encoders stay as they are whatever precision.keep says: they are not
  * Linear modules, and no engine quantises them while loading. */
-static bool is_repointed(const struct vp_precision *precision, enum vp_class class_) {
+static bool is_repointed(const struct vp_precision *precision, enum vp_class class_, bool ggml) {
     bool on_demand =
         class_ == VP_CLASS_EMBEDDING || class_ == VP_CLASS_LM_HEAD || class_ == VP_CLASS_ROUTER;
-    return (vp_class_quantised(class_) || on_demand) && !precision->keep[class_];
+    return (vp_class_quantised(class_) || on_demand) && !is_kept(precision, class_, ggml);
 }
 
 struct change {
     struct vp_scheme scheme;
     uint32_t index; /* in the model's list */
-    bool plain, changed;
+    bool plain, changed, ggml;
     const struct vp_precision *precision;
 };
 
@@ -58,7 +78,7 @@ static bool is_same_format(const struct vp_scheme *stored, const struct change *
 static void repoint(struct change *change, const struct vp_model *model, uint8_t *scheme,
                     enum vp_class class_) {
     const struct vp_scheme *now = &model->schemes[*scheme];
-    if (!change->plain && !is_repointed(change->precision, class_))
+    if (!change->plain && !is_repointed(change->precision, class_, change->ggml))
         return;
     if (is_same_format(now, change) || *scheme == change->index)
         return;
@@ -83,6 +103,16 @@ static bool is_stored_so(const struct vp_model *model, const struct change *chan
     return some;
 }
 
+/* "Q4_K_M" and its like are what llama-quantize calls a file whose tensors differ. */
+static bool is_mix(const char *name) {
+    static const char *const MIXES[] = {"q2_k_s", "q3_k_s", "q3_k_m", "q3_k_l",
+                                        "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m"};
+    for (size_t i = 0; i < sizeof MIXES / sizeof *MIXES; i++)
+        if (vp_name_eq(name, MIXES[i]))
+            return true;
+    return false;
+}
+
 static enum vp_status unknown_format(struct vp_ctx *ctx, const struct vp_scenario *scenario) {
     static const char *const NAMES[] = {"checkpoint", "fp32", "bf16", "fp16",  "fp8",
                                         "int8",       "int4", "nf4",  "mxfp4", "nvfp4"};
@@ -93,8 +123,30 @@ static enum vp_status unknown_format(struct vp_ctx *ctx, const struct vp_scenari
     vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &scenario->source[VP_F_WEIGHTS].pos,
                 "precision.weights: \"%.100s\" is no weight format of %s",
                 scenario->precision.weights, scenario->engine.name);
-    vp_diag_hint(ctx->diags, "known are %s", vp_buf_text(&all));
+    if (is_mix(scenario->precision.weights))
+        vp_diag_hint(ctx->diags, "a mix of types: name the GGUF file, or one type (%.*s)", 4,
+                     scenario->precision.weights);
+    else
+        vp_diag_hint(ctx->diags, "known are %s and ggml's types (q8_0, q4_k, iq4_xs, ...)",
+                     vp_buf_text(&all));
     return VP_ERR_INPUT;
+}
+
+/* The file's tensors as the quantizer would store them instead. */
+static bool retype(struct vp_gguf_table *table, const struct change *change) {
+    bool ok = true;
+    for (uint32_t i = 0; i < table->count; i++) {
+        struct vp_gguf_tensor *t = &table->tensor[i];
+        bool kept =
+            (t->kind == VP_GGUF_EMBEDDING &&
+             is_kept(change->precision, VP_CLASS_EMBEDDING, change->ggml)) ||
+            (t->kind == VP_GGUF_HEAD && is_kept(change->precision, VP_CLASS_LM_HEAD, change->ggml));
+        if (t->place == VP_GGUF_EXTRA || t->kind == VP_GGUF_VECTOR || kept)
+            continue;
+        t->type = vp_gguf_stored_type(t, change->scheme.data);
+        ok &= vp_gguf_measure(t);
+    }
+    return ok && vp_gguf_total(table);
 }
 
 enum vp_status vp_model_requantise(struct vp_ctx *ctx, struct vp_scenario *scenario) {
@@ -108,6 +160,8 @@ enum vp_status vp_model_requantise(struct vp_ctx *ctx, struct vp_scenario *scena
     if (!vp_scheme_format(&change.scheme, name, precision->group_size, precision->double_quant))
         return unknown_format(ctx, scenario);
     change.plain = is_plain(&change.scheme);
+    change.ggml = vp_dtype_is_ggml(dtype) || (vp_engine_is_llama(scenario->engine.kind) &&
+                                              (dtype == VP_DTYPE_MXFP4 || dtype == VP_DTYPE_NVFP4));
     if (!change.plain && is_stored_so(model, &change))
         return VP_OK;
     change.index = vp_model_scheme(model, &change.scheme);
@@ -130,6 +184,11 @@ enum vp_status vp_model_requantise(struct vp_ctx *ctx, struct vp_scenario *scena
     }
     if (change.changed)
         model->checkpoint.known = false; /* the sum of the stored tensors no longer holds */
+    if (model->gguf && !retype(model->gguf, &change)) {
+        vp_diag_add(ctx->diags, VP_D_OVERFLOW, &scenario->source[VP_F_WEIGHTS].pos,
+                    "the tensors' sizes add up to over 64 bits");
+        return VP_ERR_INPUT;
+    }
     return VP_OK;
 }
 

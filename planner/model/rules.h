@@ -22,7 +22,33 @@ enum vp_perhaps { VP_NEVER, VP_MAYBE, VP_ALWAYS };
 
 /* llama.cpp and ollama: what a build of a certain age does (profiles/engines/llama.cpp.yaml). */
 struct vp_llama_rules {
-    uint64_t placeholder;
+    /* defaults of the server */
+    uint64_t default_slots, default_gpu_layers;
+    bool default_unified; /* unless the number of slots is given */
+    bool default_flash;   /* flash attention wherever it can be, else only when asked for */
+    bool embeddings;      /* put out whether asked for or not (ollama's former runner) */
+    bool fit;             /* chooses context and layers itself when neither is given */
+
+    /* the cache */
+    uint64_t cells_multiple, cells_multiple_flash; /* its length is rounded up to these */
+    bool always_unified;                           /* slots never have caches of their own */
+    bool window_cache;    /* sliding-window layers keep their window, else the whole context */
+    uint64_t window_kept; /* tokens such a layer keeps; 0: the model's window */
+    bool latent;          /* MLA keeps the latent, else keys and values of all heads */
+
+    /* compute buffers */
+    bool mask_cast;              /* the attention mask is 32 bit, and copied for flash attention */
+    bool scratch_counted;        /* 16-bit copies of a quantised cache are part of the buffer */
+    bool index_tensors;          /* rows are written to the cache by index */
+    bool rotated;                /* a quantised cache is rotated by small matrices */
+    enum vp_perhaps few_outputs; /* the server reserves logits for a token per slot only */
+    uint64_t host_inputs;        /* hidden states of a batch in the host's buffer */
+    uint64_t copies;             /* of inputs, when several GPUs overlap */
+    struct vp_amount spread_permille; /* of an estimated compute buffer */
+
+    /* what the runtime takes beside the buffers: base + permille of the compute buffer */
+    struct vp_amount pool_base;
+    struct vp_amount pool_permille;
 };
 
 /* Training frameworks (profiles/engines/pytorch.yaml, transformers.yaml, megatron.yaml, ...). Kinds

@@ -38,7 +38,19 @@ static bool set_group(struct vp_scheme *scheme, uint64_t group) {
     return true;
 }
 
+/* ggml's formats have their scales inside of their blocks. */
+static bool ggml_format(struct vp_scheme *out, const char *name) {
+    enum vp_dtype dtype = vp_dtype_parse(name);
+    if (!vp_dtype_is_ggml(dtype))
+        return false;
+    *out = (struct vp_scheme){.data = dtype};
+    vp_scheme_describe(out);
+    return true;
+}
+
 bool vp_scheme_format(struct vp_scheme *out, const char *name, uint64_t group, bool double_quant) {
+    if (group == 0 && !double_quant && ggml_format(out, name))
+        return true;
     for (size_t i = 0; name && i < sizeof FORMATS / sizeof *FORMATS; i++) {
         if (!vp_name_eq(name, FORMATS[i].name))
             continue;

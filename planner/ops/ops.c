@@ -51,6 +51,7 @@ void vp_op_norm(struct vp_ops *ops, enum vp_role role, const char *name, uint64_
     op->vector = kind == VP_NORM_LAYER ? vp_op_product(ops, 2, width, 1)
                  : kind == VP_NORM_RMS ? width
                                        : 0;
+    op->norm = kind;
     op->out = op->in = width;
     op->flops = vp_op_product(ops, 4, width, 1);
     op->reads = op->writes = width;
@@ -362,7 +363,7 @@ struct vp_params vp_ops_params(const struct vp_model *model) {
         total = vp_sum_plus(total, n);
         active = vp_sum_plus(active, n);
     }
-    params.total = total.v;
+    params.total = model->gguf ? model->gguf->parameters : total.v;
     params.active = active.v;
     params.overflow |= total.overflow || active.overflow;
     return params;

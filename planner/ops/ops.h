@@ -31,6 +31,7 @@ struct vp_op {
     uint64_t active;        /* matrices that work for one token */
     uint64_t out, in;       /* elements per token and active matrix */
     uint64_t vector;        /* parameters beside the matrices: norms, biases, sinks */
+    enum vp_norm_kind norm; /* NORM */
     uint64_t flops;         /* per token, not counting what grows with the context */
     uint64_t flops_cached;  /* per token and cached token */
     uint64_t reads, writes; /* activation elements per token */

@@ -30,9 +30,10 @@ struct vp_tape_item {
     enum vp_tape_group group;
     uint64_t bytes;
     bool on_input; /* is the layer's input itself, which exists anyway while it runs */
+    uint32_t selective; /* set of enum vp_selective: each of them leaves it out */
 };
 
-enum { VP_TAPE_MAX = 96 };
+enum { VP_TAPE_MAX = 96, VP_TAPE_REGIONS = 7 /* members of enum vp_selective */ };
 
 struct vp_tape {
     struct vp_tape_item item[VP_TAPE_MAX];
@@ -45,6 +46,12 @@ struct vp_tape {
      * forward; while it runs backward (gradients of activations, the gradient of its output
      * included, but not those of weights). */
     uint64_t forward_temp_bytes, backward_temp_bytes;
+    /* What selective recomputation of each region (bit of enum vp_selective) reads and the plain
+     * tape does not have: kept instead. */
+    uint64_t region_input_bytes[VP_TAPE_REGIONS];
+    /* What the layer keeps is not known for some of its operators (a mixer described by its number
+     * of parameters only): their inputs and outputs are counted, nothing between. */
+    bool incomplete;
     bool overflow;
 };
 

@@ -52,7 +52,7 @@ static uint32_t rms_unfused(struct vp_tape_maker *maker, uint32_t x, bool weight
     if (grad) {
         vp_tensor_keep(maker, wide);  /* x^2, and x * scale */
         vp_tensor_keep(maker, scale); /* rsqrt keeps its result */
-        if (maker->scenario->engine.rules.mean_keeps_input)
+        if (maker->scenario->engine.rules.train.mean_keeps_input)
             vp_tensor_keep(maker, square);
     }
     vp_maker_step(maker);

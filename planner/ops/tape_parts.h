@@ -44,6 +44,7 @@ struct vp_tape_maker {
     bool joint_qkv, joint_gate_up; /* one matrix for all: one converted input */
     bool softmax_fp32;         /* written with an fp32 softmax whatever the type of its input */
     bool residual_dropout;     /* behind each half of the block, not in the attention only */
+    bool rotary;               /* queries and keys are rotated */
 
     enum vp_tape_group group; /* of tensors made now */
     uint32_t region;          /* that selective recomputation may leave out: we are in these */

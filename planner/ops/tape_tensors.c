@@ -121,7 +121,7 @@ static void add_items(struct vp_tape_maker *maker, uint32_t input) {
 
     for (uint32_t i = 0; i < maker->count; i++) {
         const struct vp_tensor *t = &maker->tensor[i];
-        for (uint32_t k = 0; k < VP_SELECTIVE_COUNT; k++)
+        for (uint32_t k = 0; k < VP_TAPE_REGIONS; k++)
             if ((t->input_of >> k & 1) && !t->kept)
                 out->region_input_bytes[k] += t->bytes;
         if (!t->kept || t->bytes == 0)

@@ -87,8 +87,6 @@ struct vp_instant {
     const char *cause; /* "backward of block 31, while its tape is rebuilt" */
 };
 
-enum { VP_NO_LAYER = UINT32_MAX };
-
 /* One pipeline stage of a training step. */
 struct vp_training_stage {
     struct vp_train_stage numbers;

@@ -362,7 +362,7 @@ void vp_recompute_multilevel(struct vp_arena *arena, struct vp_recompute_answer 
     *out = (struct vp_recompute_answer){0};
     /* Whatever a single level reaches in time is a bound for several. */
     vp_recompute_single(arena, &single, chain,
-                        options ? VP_RECOMPUTE_JOINT : VP_RECOMPUTE_SEGMENTS, budget_bytes, 1);
+                        options ? VP_PLACE_JOINT : VP_PLACE_SEGMENTS, budget_bytes, 1);
     if (single.feasible)
         most_time = single.time - base;
     struct solver *s = new_solver(arena, chain, options,
@@ -383,6 +383,7 @@ void vp_recompute_multilevel(struct vp_arena *arena, struct vp_recompute_answer 
     struct writer writer = {.s = s, .out = &out->schedule};
     const struct step *best = &steps->items[steps->count - 1];
     out->feasible = true;
+    out->least_bytes = 0;
     out->time = base + best->time;
     out->bound = base + vp_min(steps->low, best->time);
     write_interval(&writer, 0, chain->n - 1, best->bytes);

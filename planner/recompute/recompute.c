@@ -8,14 +8,14 @@
 
 static const struct {
     const char *name, *meaning;
-} CLASSES[VP_RECOMPUTE_CLASSES] = {
-    [VP_RECOMPUTE_EQUAL] = {"a", "equal segments"},
-    [VP_RECOMPUTE_SEGMENTS] = {"b", "segments of any length"},
-    [VP_RECOMPUTE_OPTIONS] = {"d", "one tape option per stage"},
-    [VP_RECOMPUTE_JOINT] = {"e", "segments and tape options"},
-    [VP_RECOMPUTE_MULTILEVEL] = {"c0", "segments inside segments"},
-    [VP_RECOMPUTE_MULTILEVEL_OPTIONS] = {"c", "segments inside segments and tape options"},
-    [VP_RECOMPUTE_PIPELINE] = {"pp", "segments and tape options of a pipeline stage"},
+} CLASSES[VP_PLACE_CLASSES] = {
+    [VP_PLACE_EQUAL] = {"a", "equal segments"},
+    [VP_PLACE_SEGMENTS] = {"b", "segments of any length"},
+    [VP_PLACE_OPTIONS] = {"d", "one tape option per stage"},
+    [VP_PLACE_JOINT] = {"e", "segments and tape options"},
+    [VP_PLACE_MULTILEVEL] = {"c0", "segments inside segments"},
+    [VP_PLACE_MULTILEVEL_OPTIONS] = {"c", "segments inside segments and tape options"},
+    [VP_PLACE_PIPELINE] = {"pp", "segments and tape options of a pipeline stage"},
 };
 
 const char *vp_recompute_class_name(enum vp_recompute_class class) { return CLASSES[class].name; }
@@ -46,14 +46,14 @@ static void judge(struct vp_arena *arena, struct vp_recompute_answer *out,
 void vp_recompute_solve(struct vp_arena *arena, struct vp_recompute_answer *out,
                         const struct vp_chain *chain, enum vp_recompute_class class,
                         uint64_t budget_bytes, uint64_t inflight) {
-    assert(inflight == 1 || class == VP_RECOMPUTE_PIPELINE);
+    assert(inflight == 1 || class == VP_PLACE_PIPELINE);
     switch (class) {
-    case VP_RECOMPUTE_EQUAL:
+    case VP_PLACE_EQUAL:
         vp_recompute_equal(arena, out, chain, budget_bytes);
         break;
-    case VP_RECOMPUTE_MULTILEVEL:
-    case VP_RECOMPUTE_MULTILEVEL_OPTIONS:
-        vp_recompute_multilevel(arena, out, chain, class == VP_RECOMPUTE_MULTILEVEL_OPTIONS,
+    case VP_PLACE_MULTILEVEL:
+    case VP_PLACE_MULTILEVEL_OPTIONS:
+        vp_recompute_multilevel(arena, out, chain, class == VP_PLACE_MULTILEVEL_OPTIONS,
                                 budget_bytes);
         break;
     default:
@@ -93,13 +93,13 @@ void vp_recompute_frontier(struct vp_arena *arena, struct vp_frontier *out,
                            const struct vp_chain *chain, enum vp_recompute_class class,
                            uint64_t inflight) {
     switch (class) {
-    case VP_RECOMPUTE_EQUAL:
+    case VP_PLACE_EQUAL:
         vp_recompute_equal_frontier(arena, out, chain);
         break;
-    case VP_RECOMPUTE_MULTILEVEL:
-    case VP_RECOMPUTE_MULTILEVEL_OPTIONS:
+    case VP_PLACE_MULTILEVEL:
+    case VP_PLACE_MULTILEVEL_OPTIONS:
         vp_recompute_multilevel_frontier(arena, out, chain,
-                                         class == VP_RECOMPUTE_MULTILEVEL_OPTIONS);
+                                         class == VP_PLACE_MULTILEVEL_OPTIONS);
         break;
     default:
         vp_recompute_single_frontier(arena, out, chain, class, inflight);

@@ -4,9 +4,9 @@
 #include "planner/recompute/labels.h"
 #include "planner/recompute/recompute.h"
 
-static bool has_segments(enum vp_recompute_class class) { return class != VP_RECOMPUTE_OPTIONS; }
+static bool has_segments(enum vp_recompute_class class) { return class != VP_PLACE_OPTIONS; }
 
-static bool has_options(enum vp_recompute_class class) { return class != VP_RECOMPUTE_SEGMENTS; }
+static bool has_options(enum vp_recompute_class class) { return class != VP_PLACE_SEGMENTS; }
 
 /* Labels of one list. A label has 48 bytes: all lists together stay below 200 MB. */
 static uint32_t list_cap(uint32_t n) {

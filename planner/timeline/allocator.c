@@ -108,9 +108,9 @@ static void finish_uses(struct vp_allocator *a, uint64_t streams) {
         struct vp_mem_block *b = &a->blocks.block[block];
         b->uses &= ~streams;
         if (b->uses) {
-            link = &b->waiting;
+            link = &b->link[1];
         } else {
-            *link = b->waiting;
+            *link = b->link[1];
             finish_free(a, block);
         }
     }
@@ -190,13 +190,13 @@ static void collect_garbage(struct vp_allocator *a) {
     uint64_t target = a->stats.reserved.now - threshold, reclaimed = 0, total_age = 0;
     uint32_t count = collect_free(a, true, false);
     for (uint32_t i = 0; i < count; i++)
-        total_age += a->blocks.searches[1] - a->blocks.block[a->scratch[i]].since;
+        total_age += a->blocks.searches[1] - a->blocks.block[a->scratch[i]].requested;
     while (reclaimed < target && count > 0) {
         const uint64_t age_sum = total_age, blocks = count;
         uint32_t left = 0;
         for (uint32_t i = 0; i < count; i++) {
             uint32_t block = a->scratch[i];
-            uint64_t age = a->blocks.searches[1] - a->blocks.block[block].since;
+            uint64_t age = a->blocks.searches[1] - a->blocks.block[block].requested;
             if (age * blocks < age_sum) {
                 a->scratch[left++] = block;
                 continue;
@@ -239,22 +239,24 @@ static bool release_oversize(struct vp_allocator *a, struct vp_block_pool *pool,
 
 /* ---- getting memory ---- */
 
-static uint64_t expandable_size(const struct vp_allocator *a, uint32_t block) {
-    const struct vp_mem_block *b = &a->blocks.block[block];
-    bool grows = b->after && a->blocks.block[b->after].state == VP_BLOCK_UNMAPPED;
-    return b->size + (grows ? a->blocks.block[b->after].size : 0);
+/* Bytes that a block can grow by: the unmapped range behind it. */
+static uint64_t room_behind(const struct vp_allocator *a, uint32_t block) {
+    uint32_t after = a->blocks.block[block].after;
+    bool grows = after && a->blocks.block[after].state == VP_BLOCK_UNMAPPED;
+    return grows ? a->blocks.block[after].size : 0;
 }
 
-/* Best fit, taken out of the pool; 0: none. A block that can grow counts as large as it can grow.
- */
+/* Best fit, taken out of the pool; 0: none. A block that can grow counts as large as it can grow,
+ * so that a larger one may fit better. */
 static uint32_t find_free(struct vp_allocator *a, struct vp_block_pool *pool, uint64_t size) {
     const struct vp_allocator_settings *s = &a->settings;
     uint32_t block = vp_blocks_from(&a->blocks, pool->tree, size);
     if (!block)
         return 0;
-    while (a->blocks.block[block].expandable) {
+    for (uint64_t room; (room = room_behind(a, block)) > 0;) {
         uint32_t next = vp_blocks_next(&a->blocks, pool->tree, block);
-        if (!next || expandable_size(a, next) >= expandable_size(a, block))
+        if (!next ||
+            a->blocks.block[next].size + room_behind(a, next) >= a->blocks.block[block].size + room)
             break;
         block = next;
     }
@@ -303,7 +305,7 @@ static bool can_grow_into(const struct vp_mem_block *b) {
 /* The lowest place where free and unmapped neighbours are large enough together. */
 static uint32_t find_range(struct vp_allocator *a, struct vp_block_pool *pool, uint8_t stream,
                            bool large, uint64_t size) {
-    for (uint32_t block = pool->unmapped; block; block = a->blocks.block[block].right) {
+    for (uint32_t block = pool->unmapped; block; block = a->blocks.block[block].link[1]) {
         uint32_t begin = block, before = a->blocks.block[block].before;
         if (before && can_grow_into(&a->blocks.block[before]))
             begin = before;
@@ -451,7 +453,7 @@ static enum vp_replay give(struct vp_allocator *a, uint32_t id) {
     a->stats.allocated.now -= b->size;
     if (b->uses) {
         b->state = VP_BLOCK_WAITING;
-        b->waiting = a->waiting;
+        b->link[1] = a->waiting;
         a->waiting = block;
     } else {
         finish_free(a, block);

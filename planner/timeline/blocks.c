@@ -6,53 +6,77 @@ enum { FIRST_BLOCKS = 256 };
 
 /* ---- the tree ---- */
 
-/* Is the block in front of the place (size, address)? */
+/* Is the block in front of the place (size, address)? Without a branch, which would be guessed
+ * wrong every other time. */
 static bool in_front(const struct vp_mem_block *block, uint64_t size, uint64_t address) {
-    return block->size != size ? block->size < size : block->address < address;
+    return (block->size < size) | ((block->size == size) & (block->address < address));
+}
+
+/* Hangs a subtree, which may be empty, below a block: 0 in front of it, 1 behind. */
+static void hang(struct vp_mem_block *blocks, uint32_t parent, int side, uint32_t child) {
+    blocks[parent].link[side] = child;
+    blocks[child].parent = parent; /* that of block 0 means nothing */
+}
+
+/* Puts a subtree where `old` hangs. */
+static void replace(struct vp_mem_block *blocks, uint32_t *root, uint32_t old, uint32_t child) {
+    uint32_t parent = blocks[old].parent;
+    if (parent)
+        hang(blocks, parent, blocks[parent].link[1] == old, child);
+    else
+        *root = child;
+    blocks[child].parent = parent;
 }
 
 static void tree_insert(struct vp_mem_block *blocks, uint32_t *root, uint32_t block) {
     struct vp_mem_block *b = &blocks[block];
-    uint32_t *link = root, *left = &b->left, *right = &b->right;
+    uint32_t at = *root, parent = 0, end[2] = {block, block};
+    int side = 0, which[2] = {0, 1};
 
-    while (*link && blocks[*link].priority >= b->priority)
-        link = in_front(&blocks[*link], b->size, b->address) ? &blocks[*link].right
-                                                             : &blocks[*link].left;
-    /* what stood here is divided into the blocks in front of the new one and those behind */
-    for (uint32_t at = *link; at;) {
-        if (in_front(&blocks[at], b->size, b->address)) {
-            *left = at;
-            left = &blocks[at].right;
-            at = *left;
-        } else {
-            *right = at;
-            right = &blocks[at].left;
-            at = *right;
-        }
+    while (at && blocks[at].priority >= b->priority) {
+        side = in_front(&blocks[at], b->size, b->address);
+        parent = at;
+        at = blocks[at].link[side];
     }
-    *left = *right = 0;
-    *link = block;
+    if (parent)
+        hang(blocks, parent, side, block);
+    else
+        *root = block;
+    b->parent = parent;
+    /* what stood here is divided into the blocks in front of the new one and those behind */
+    while (at) {
+        int front = in_front(&blocks[at], b->size, b->address), to = !front;
+        hang(blocks, end[to], which[to], at);
+        end[to] = at;
+        which[to] = front;
+        at = blocks[at].link[front];
+    }
+    blocks[end[0]].link[which[0]] = 0;
+    blocks[end[1]].link[which[1]] = 0;
 }
 
 static void tree_remove(struct vp_mem_block *blocks, uint32_t *root, uint32_t block) {
-    struct vp_mem_block *b = &blocks[block];
-    uint32_t *link = root, left = b->left, right = b->right;
+    uint32_t left = blocks[block].link[0], right = blocks[block].link[1], parent = 0;
+    int side = 0;
 
-    while (*link != block)
-        link = in_front(&blocks[*link], b->size, b->address) ? &blocks[*link].right
-                                                             : &blocks[*link].left;
-    while (left && right) {
-        if (blocks[left].priority >= blocks[right].priority) {
-            *link = left;
-            link = &blocks[left].right;
-            left = *link;
-        } else {
-            *link = right;
-            link = &blocks[right].left;
-            right = *link;
-        }
+    /* the first of the two subtrees' roots takes the place; the rest is merged below it */
+    for (bool first = true; first || (left && right); first = false) {
+        bool from_left = left && (!right || blocks[left].priority >= blocks[right].priority);
+        uint32_t next = from_left ? left : right;
+        if (first)
+            replace(blocks, root, block, next);
+        else
+            hang(blocks, parent, side, next);
+        parent = next;
+        side = from_left;
+        if (from_left)
+            left = blocks[next].link[1];
+        else
+            right = blocks[next].link[0];
+        if (!next)
+            return;
     }
-    *link = left ? left : right;
+    hang(blocks, parent, side, left ? left : right);
 }
 
 /* The first block at or behind the place. */
@@ -61,12 +85,9 @@ static uint32_t tree_from(const struct vp_mem_block *blocks, uint32_t root, uint
     uint32_t found = 0;
 
     while (root) {
-        if (in_front(&blocks[root], size, address)) {
-            root = blocks[root].right;
-        } else {
-            found = root;
-            root = blocks[root].left;
-        }
+        bool front = in_front(&blocks[root], size, address);
+        found = front ? found : root;
+        root = blocks[root].link[front];
     }
     return found;
 }
@@ -80,12 +101,9 @@ uint32_t vp_blocks_below(const struct vp_blocks *blocks, uint32_t tree, uint64_t
     uint32_t found = 0;
 
     while (tree) {
-        if (in_front(&blocks->block[tree], size, address)) {
-            found = tree;
-            tree = blocks->block[tree].right;
-        } else {
-            tree = blocks->block[tree].left;
-        }
+        bool front = in_front(&blocks->block[tree], size, address);
+        found = front ? tree : found;
+        tree = blocks->block[tree].link[front];
     }
     return found;
 }
@@ -145,12 +163,12 @@ static void keep_unmapped(struct vp_blocks *blocks, uint32_t block) {
     uint32_t *link = &pool_of(blocks, b)->unmapped, last = 0;
     while (*link && blocks->block[*link].address < b->address) {
         last = *link;
-        link = &blocks->block[last].right;
+        link = &blocks->block[last].link[1];
     }
-    b->left = last;
-    b->right = *link;
+    b->link[0] = last;
+    b->link[1] = *link;
     if (*link)
-        blocks->block[*link].left = block;
+        blocks->block[*link].link[0] = block;
     *link = block;
 }
 
@@ -161,7 +179,7 @@ void vp_blocks_keep(struct vp_blocks *blocks, uint32_t block, enum vp_block_stat
         keep_unmapped(blocks, block);
         return;
     }
-    b->since = blocks->searches[b->large];
+    b->requested = blocks->searches[b->large];
     tree_insert(blocks->block, &pool_of(blocks, b)->tree, block);
 }
 
@@ -172,12 +190,12 @@ void vp_blocks_leave(struct vp_blocks *blocks, uint32_t block) {
         tree_remove(blocks->block, &pool->tree, block);
         return;
     }
-    if (b->left)
-        blocks->block[b->left].right = b->right;
+    if (b->link[0])
+        blocks->block[b->link[0]].link[1] = b->link[1];
     else
-        pool->unmapped = b->right;
-    if (b->right)
-        blocks->block[b->right].left = b->left;
+        pool->unmapped = b->link[1];
+    if (b->link[1])
+        blocks->block[b->link[1]].link[0] = b->link[0];
 }
 
 uint32_t vp_blocks_cut(struct vp_blocks *blocks, uint32_t block, uint64_t size) {

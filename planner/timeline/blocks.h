@@ -21,19 +21,19 @@ enum vp_block_state {
     VP_BLOCK_UNMAPPED /* address space of an expandable segment without memory behind it */
 };
 
+/* 64 bytes: what a descent reads lies in one line of the cache. */
 struct vp_mem_block {
     uint64_t size, address;
-    uint32_t left, right; /* free: children in the tree; unmapped: neighbours in their list */
+    uint32_t link[2]; /* free: children in the tree; unmapped: list, back and on; waiting: on */
+    uint32_t parent;  /* free: in the tree */
     uint32_t priority;
     uint32_t before, after; /* neighbours in the segment; after: also the next recycled one */
     uint8_t state;          /* enum vp_block_state */
     uint8_t stream;
     uint8_t large;      /* pool: 0 small, 1 large */
     uint8_t expandable; /* of an expandable segment */
-    uint64_t requested; /* taken: bytes asked for */
+    uint64_t requested; /* taken: bytes asked for; free: searches of its pool when it became so */
     uint64_t uses;      /* bits: other streams that use it */
-    uint64_t since;     /* free: searches of its pool when it became so (garbage collection) */
-    uint32_t waiting;   /* the next waiting block */
 };
 
 struct vp_block_pool {

@@ -31,6 +31,13 @@ CASES = {
     "plan-transformers.json": ["plan", "transformers.yaml", "--format", "json"],
     "import-tiny-llama.yaml": ["import", "./tiny-llama"],
     "import-tiny-moe.json": ["import", "tiny-moe.json", "--format", "json"],
+    "import-megatron.yaml": ["import", "recipes/megatron.sh"],
+    "import-axolotl.yaml": ["import", "recipes/axolotl.yaml"],
+    "import-deepspeed.yaml": ["import", "recipes/deepspeed.json"],
+    "import-torchtune.yaml": ["import", "recipes/torchtune.yaml"],
+    "import-accelerate.yaml": ["import", "recipes/accelerate.yaml"],
+    "import-trainer.yaml": ["import", "recipes/trainer.json"],
+    "import-trainer.json": ["import", "recipes/trainer.json", "--format", "json"],
 }
 
 
