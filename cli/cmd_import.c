@@ -112,12 +112,14 @@ static void add_facts(struct vp_ctx *ctx, struct vp_buf *out, const struct facts
                       vp_format_count(arena, facts->state_bytes_per_sequence));
     if (facts->source)
         vp_buf_printf(out, "# described by %s\n", clean(out, source_name(ctx, facts->source)));
-    if (model->checkpoint.known)
-        vp_buf_printf(out,
-                      "# its %s tensors hold %s; a plan from this file computes the weights from "
-                      "the description\n",
-                      vp_format_count(arena, model->checkpoint.tensors),
-                      vp_format_bytes(arena, model->checkpoint.total_bytes));
+    if (model->checkpoint.known || model->gguf)
+        vp_buf_printf(
+            out,
+            "# its %s tensors hold %s; a plan from this file computes the weights from "
+            "the description\n",
+            vp_format_count(arena, model->gguf ? model->gguf->count : model->checkpoint.tensors),
+            vp_format_bytes(arena,
+                            model->gguf ? model->gguf->data_bytes : model->checkpoint.total_bytes));
 }
 
 /* The newest version that there are rules for, NULL when there is none to suggest. */
@@ -245,6 +247,8 @@ static enum vp_status render_json(struct vp_ctx *ctx, struct vp_buf *out,
     json_figure(&json, "kv_bytes_per_token", facts->kv_known, facts->kv_bytes_per_token);
     json_figure(&json, "state_bytes_per_sequence", facts->kv_known,
                 facts->state_bytes_per_sequence);
+    if (facts->model->gguf)
+        json_figure(&json, "tensor_bytes", true, facts->model->gguf->data_bytes);
     vp_json_key(&json, "scenario");
     vp_json_map(&json);
     vp_json_key(&json, "vramplan");

@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "planner/base/units.h"
+#include "reports/llama_json.h"
 #include "reports/report.h"
+#include "reports/train_json.h"
 #include "reports/words.h"
 
 static void key_u64(struct vp_json *json, const char *key, uint64_t v) {
@@ -410,9 +412,17 @@ void vp_report_json(struct vp_json *json, const struct vp_result *result) {
     params(json, result);
     summary(json, result);
     devices(json, result);
-    engine_report(json, result);
+    if (result->training.stage)
+        vp_train_json_report(json, result);
+    else if (result->llama)
+        vp_llama_json_report(json, result);
+    else
+        engine_report(json, result);
     kv_cache(json, &result->kv);
-    empty_map(json, "training");
+    if (result->training.stage)
+        vp_train_json_training(json, result);
+    else
+        empty_map(json, "training");
     empty_map(json, "latency");
     ledger(json, result);
     assumptions(json, result);

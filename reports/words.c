@@ -314,6 +314,13 @@ const char *vp_words_first_order(struct vp_arena *arena, const struct vp_result 
     if (rule->total_bytes == 0)
         return NULL;
     struct vp_buf out = {.arena = arena};
+    if (result->training.stage)
+        return vp_arena_printf(arena,
+                               "rule of thumb: parameters, gradients and states %s + activations "
+                               "%s = %s GiB",
+                               vp_format_gib(arena, rule->weights_bytes, 2),
+                               vp_format_gib(arena, rule->activation_bytes, 2),
+                               vp_format_gib(arena, rule->total_bytes, 2));
     vp_buf_printf(&out, "rule of thumb: weights %s + KV %s",
                   vp_format_gib(arena, rule->weights_bytes, 2),
                   vp_format_gib(arena, rule->kv_bytes, 2));

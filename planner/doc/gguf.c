@@ -9,7 +9,7 @@
 #include "planner/base/sum.h"
 #include "planner/base/text.h"
 #include "planner/base/units.h"
-#include "planner/doc/gguf_stream.h"
+#include "planner/doc/gguf_value.h"
 
 static const struct vp_ggml_type TYPES[] = {
 #define X(id, name, elements, bytes) {name, id, elements, bytes},
@@ -23,27 +23,6 @@ const struct vp_ggml_type *vp_ggml_type(uint32_t id) {
             return &TYPES[i];
     return NULL;
 }
-
-/* Types of metadata values. */
-enum value_type {
-    VALUE_U8,
-    VALUE_I8,
-    VALUE_U16,
-    VALUE_I16,
-    VALUE_U32,
-    VALUE_I32,
-    VALUE_F32,
-    VALUE_BOOL,
-    VALUE_TEXT,
-    VALUE_ARRAY,
-    VALUE_U64,
-    VALUE_I64,
-    VALUE_F64,
-    VALUE_COUNT
-};
-
-/* Bytes of a value; 0 where they differ from one to the next. */
-static const uint8_t VALUE_BYTES[VALUE_COUNT] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
 /* What one file's header holds. */
 struct part {
@@ -108,106 +87,9 @@ static void read_counts(struct part *p) {
 
 /* ---- metadata ---- */
 
-static struct vp_node *scalar(struct part *p, enum vp_node_kind kind, const char *text) {
-    return vp_node_scalar(p->s.ctx, kind, text, p->pos);
-}
-
-static struct vp_node *integer(struct part *p, uint64_t v, bool negative) {
-    char text[24];
-    if (negative)
-        snprintf(text, sizeof text, "%" PRId64, (int64_t)v);
-    else
-        snprintf(text, sizeof text, "%" PRIu64, v);
-    return scalar(p, VP_NODE_INT, text);
-}
-
-static struct vp_node *real(struct part *p, double v) {
-    if (v != v)
-        return scalar(p, VP_NODE_REAL, "NaN");
-    if (v - v != 0)
-        return scalar(p, VP_NODE_REAL, v > 0 ? "Infinity" : "-Infinity");
-    return scalar(p, VP_NODE_REAL, vp_format_real(p->s.ctx->arena, v));
-}
-
-/* A number or truth value; NULL after a fault. */
-static struct vp_node *read_number(struct part *p, enum value_type type, const char *key) {
-    struct vp_gguf_stream *s = &p->s;
-    unsigned char bytes[8];
-    size_t n = VALUE_BYTES[type];
-    uint64_t v = 0;
-    float f;
-    double d;
-    if (!vp_gguf_bytes(s, bytes, n, key))
-        return NULL;
-    for (size_t i = 0; i < n; i++)
-        v = v << 8 | bytes[s->swap ? i : n - 1 - i];
-    uint64_t sign = n == 8 ? 0 : UINT64_MAX << (8 * n);
-    bool negative = v >> (8 * n - 1);
-    switch (type) {
-    case VALUE_BOOL:
-        return scalar(p, VP_NODE_BOOL, v ? "true" : "false");
-    case VALUE_F32: {
-        uint32_t word = (uint32_t)v;
-        memcpy(&f, &word, sizeof f);
-        return real(p, (double)f);
-    }
-    case VALUE_F64:
-        memcpy(&d, &v, sizeof d);
-        return real(p, d);
-    case VALUE_I8:
-    case VALUE_I16:
-    case VALUE_I32:
-    case VALUE_I64:
-        return integer(p, negative ? v | sign : v, negative);
-    default:
-        return integer(p, v, false);
-    }
-}
-
-static enum value_type read_type(struct part *p, const char *key) {
-    uint32_t type = vp_gguf_u32(&p->s, key);
-    if (vp_gguf_ok(&p->s) && type >= VALUE_COUNT) {
-        vp_gguf_fault(&p->s, VP_D_GGUF, "key %.200s has the unknown value type %" PRIu32, key,
-                      type);
-        return VALUE_U8;
-    }
-    return (enum value_type)type;
-}
-
-/* A list of numbers, or NULL for what is only counted. */
-static struct vp_node *read_array(struct part *p, uint64_t *count, const char *key) {
-    struct vp_gguf_stream *s = &p->s;
-    enum value_type type = read_type(p, key);
-    *count = vp_gguf_u64(s, key);
-    if (vp_gguf_ok(s) && type == VALUE_ARRAY)
-        vp_gguf_fault(s, VP_D_GGUF, "key %.200s: an array of arrays (nesting is not allowed)", key);
-    if (!vp_gguf_ok(s))
-        return NULL;
-    uint64_t least = type == VALUE_TEXT ? 8 : VALUE_BYTES[type];
-    if (*count > (s->file_bytes - s->at) / least) {
-        vp_gguf_fault(s, VP_D_GGUF,
-                      "key %.200s: an array of %" PRIu64 " items goes beyond the end of the file",
-                      key, *count);
-        return NULL;
-    }
-    if (type == VALUE_TEXT) {
-        vp_gguf_skip_texts(s, *count, key);
-        return NULL;
-    }
-    if (*count > VP_GGUF_KEPT_ITEMS || vp_text_starts(key, "tokenizer.")) {
-        vp_gguf_skip(s, *count * least, key);
-        return NULL;
-    }
-    struct vp_node *list = vp_node_new(s->ctx, VP_NODE_LIST, p->pos);
-    list->items = VP_NEW_ARRAY(s->ctx->arena, (size_t)*count, struct vp_node *);
-    for (uint64_t i = 0; i < *count && vp_gguf_ok(s); i++)
-        list->items[list->count++] = read_number(p, type, key);
-    return vp_gguf_ok(s) ? list : NULL;
-}
-
 static void read_key(struct part *p) {
     struct vp_gguf_stream *s = &p->s;
-    const char *key = vp_gguf_text(s, VP_GGUF_MAX_NAME_BYTES + 1, "the length of a metadata key");
+    const char *key = vp_gguf_text(s, VP_GGUF_MAX_NAME_BYTES + 1, "a metadata key");
     if (!key)
         return;
     if (strlen(key) > VP_GGUF_MAX_NAME_BYTES) {
@@ -216,17 +98,8 @@ static void read_key(struct part *p) {
         return;
     }
     uint32_t at = p->kept_keys;
-    enum value_type type = read_type(p, key);
     p->keys[at] = key;
-    if (type == VALUE_ARRAY) {
-        p->is_array[at] = true;
-        p->values[at] = read_array(p, &p->lengths[at], key);
-    } else if (type == VALUE_TEXT) {
-        const char *text = vp_gguf_text(s, VP_GGUF_KEPT_TEXT, key);
-        p->values[at] = text ? scalar(p, VP_NODE_TEXT, text) : NULL;
-    } else {
-        p->values[at] = read_number(p, type, key);
-    }
+    p->values[at] = vp_gguf_value(s, &p->lengths[at], &p->is_array[at], key);
     if (vp_gguf_ok(s))
         p->kept_keys++;
 }
@@ -345,7 +218,7 @@ static void read_format(struct part *p, struct vp_gguf_entry *t) {
 
 static void read_tensor(struct part *p, struct vp_gguf_entry *t) {
     struct vp_gguf_stream *s = &p->s;
-    t->name = vp_gguf_text(s, VP_GGUF_MAX_NAME_BYTES + 1, "the length of a tensor's name");
+    t->name = vp_gguf_text(s, VP_GGUF_MAX_NAME_BYTES + 1, "a tensor's name");
     if (!t->name)
         return;
     if (strlen(t->name) > VP_GGUF_MAX_NAME_BYTES) {
@@ -472,7 +345,8 @@ static const char *part_path(struct vp_ctx *ctx, const struct split *split, uint
 }
 
 /* All parts are looked for before any is read. */
-static bool find_parts(struct vp_ctx *ctx, const struct split *split) {
+static enum vp_status find_parts(struct vp_ctx *ctx, const struct split *split) {
+    uint32_t errors = ctx->diags->errors;
     const char *first = NULL;
     uint64_t missing = 0;
     for (uint64_t i = 0; i < split->count; i++) {
@@ -482,14 +356,16 @@ static bool find_parts(struct vp_ctx *ctx, const struct split *split) {
             missing++;
         }
     }
+    if (ctx->diags->errors > errors)
+        return VP_ERR_ENV; /* a path whose kind could not be told was passed over */
     if (!missing)
-        return true;
+        return VP_OK;
     struct vp_pos pos = {.file = first};
     vp_diag_add(ctx->diags, VP_D_FILE_MISSING, &pos,
                 "part %s of a split model is missing, %" PRIu64 " of its %" PRIu64 " files in all",
                 first, missing, split->count);
     vp_diag_hint(ctx->diags, "all parts must lie in one folder under their own names");
-    return false;
+    return VP_ERR_INPUT;
 }
 
 static void check_part(struct part *p, const struct split *split, uint64_t number) {
@@ -503,21 +379,17 @@ static void check_part(struct part *p, const struct split *split, uint64_t numbe
 
 static enum vp_status read_parts(struct vp_ctx *ctx, struct part *parts, const struct split *split,
                                  bool *header_only) {
-    uint32_t errors = ctx->diags->errors;
-    if (!find_parts(ctx, split))
-        return VP_ERR_INPUT;
-    if (ctx->diags->errors > errors)
-        return VP_ERR_ENV; /* a path whose kind could not be told was passed over */
-    for (uint64_t i = 0; i < split->count; i++) {
-        if (i == split->given && parts[i].tensors)
+    enum vp_status status = find_parts(ctx, split);
+    for (uint64_t i = 0; i < split->count && status == VP_OK; i++) {
+        if (i == split->given)
             continue;
-        enum vp_status status = read_file(ctx, &parts[i], header_only, part_path(ctx, split, i));
+        status = read_file(ctx, &parts[i], header_only, part_path(ctx, split, i));
         if (status == VP_OK)
             check_part(&parts[i], split, i);
-        if (status != VP_OK || !vp_gguf_ok(&parts[i].s))
-            return status != VP_OK ? status : parts[i].s.status;
+        if (status == VP_OK)
+            status = parts[i].s.status;
     }
-    return VP_OK;
+    return status;
 }
 
 /* ---- the whole ---- */

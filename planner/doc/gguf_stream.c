@@ -19,6 +19,8 @@ void vp_gguf_fault(struct vp_gguf_stream *s, enum vp_diag_id id, const char *for
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     vp_diag_add(s->ctx->diags, id, &pos, "%s (at byte %" PRIu64 ")", text, s->at);
+    if (id == VP_D_GGUF)
+        vp_diag_hint(s->ctx->diags, "the header is damaged or not one of GGUF: get the file again");
     s->status = id == VP_D_IO ? VP_ERR_ENV : VP_ERR_INPUT;
 }
 

@@ -156,6 +156,19 @@ static enum vp_status list_tensors(struct finding *f, const char *folder, bool n
 
 /* ---- GGUF ---- */
 
+/* The keys do not say whether the head is the embedding: the tensors do. */
+static void add_tied(struct finding *f, const struct vp_gguf *file) {
+    bool embedding = false, head = false;
+    for (uint32_t i = 0; i < file->tensor_count; i++) {
+        embedding |= strcmp(file->tensors[i].name, "token_embd.weight") == 0;
+        head |= strcmp(file->tensors[i].name, "output.weight") == 0;
+    }
+    struct vp_pos pos = {.file = file->source};
+    if (embedding)
+        vp_node_set(f->ctx, f->out->config, "tie_word_embeddings", pos,
+                    vp_node_scalar(f->ctx, VP_NODE_BOOL, head ? "false" : "true", pos));
+}
+
 static enum vp_status find_gguf(struct finding *f, const char *path) {
     struct vp_ctx *ctx = f->ctx;
     struct vp_gguf *file = VP_NEW(ctx->arena, struct vp_gguf);
@@ -164,6 +177,7 @@ static enum vp_status find_gguf(struct finding *f, const char *path) {
         return status;
     struct vp_pos pos = {.file = file->source};
     f->out->config = vp_node_new(ctx, VP_NODE_MAP, pos);
+    add_tied(f, file);
     vp_node_set(ctx, f->out->config, "gguf", pos, file->metadata);
     f->out->gguf = file;
     f->out->name = vp_document_stem(ctx, path);

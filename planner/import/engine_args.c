@@ -18,6 +18,8 @@ enum action {
     INT8,
     NF4,
     CONFIG,
+    LAYERS,
+    SLOTS,
     CACHE,
     STATE,
     REFUSE,
@@ -148,9 +150,10 @@ static void read_opposite(struct vp_reading *r, enum vp_field field, const char 
 
 static bool read_negation(struct vp_reading *r, const char *key, const char *as_written,
                           const struct vp_node *node) {
-    if (r->out->engine.kind != VP_ENGINE_VLLM || !vp_text_starts(key, "no_"))
+    enum vp_engine_kind engine = r->out->engine.kind;
+    if ((engine != VP_ENGINE_VLLM && !vp_engine_is_llama(engine)) || !vp_text_starts(key, "no_"))
         return false;
-    struct row row = look_up(r->ctx, VP_ENGINE_VLLM, key + 3);
+    struct row row = look_up(r->ctx, engine, key + 3);
     if (row.action != SAME || vp_field_info(row.field)->kind != VP_KIND_BOOL)
         return false;
     read_opposite(r, row.field, as_written, node);
@@ -162,6 +165,25 @@ static void read_same(struct vp_reading *r, enum vp_field field, const char *as_
     if (vp_field_is_negated(r->out->engine.kind, field))
         read_opposite(r, field, as_written, node);
     else
+        vp_value_read(r, field, node, VP_ORIGIN_ARGS, as_written);
+}
+
+/* "all", "auto" and negative numbers: all, unless the engine's own fit lowers it. */
+static void read_layers(struct vp_reading *r, enum vp_field field, const char *as_written,
+                        const struct vp_node *node) {
+    bool negative = node->kind == VP_NODE_INT && node->text[0] == '-';
+    const char *text = vp_node_is_scalar(node) ? node->text : "";
+    if (vp_name_eq(text, "auto") || (negative && strcmp(text, "-1") == 0))
+        return;
+    if (vp_name_eq(text, "all") || negative)
+        node = vp_node_scalar(r->ctx, VP_NODE_INT, "999", node->pos);
+    vp_value_read(r, field, node, VP_ORIGIN_ARGS, as_written);
+}
+
+static void read_slots(struct vp_reading *r, enum vp_field field, const char *as_written,
+                       const struct vp_node *node) {
+    bool negative = node->kind == VP_NODE_INT && node->text[0] == '-';
+    if (!negative && !(vp_node_is_scalar(node) && vp_name_eq(node->text, "auto")))
         vp_value_read(r, field, node, VP_ORIGIN_ARGS, as_written);
 }
 
@@ -265,6 +287,12 @@ static bool apply(struct vp_reading *r, const char *key, const char *as_written,
         return true;
     case CONFIG:
         return read_config(r, as_written, node);
+    case LAYERS:
+        read_layers(r, row.field, as_written, node);
+        return true;
+    case SLOTS:
+        read_slots(r, row.field, as_written, node);
+        return true;
     case CACHE:
         read_cache(r, as_written, node);
         return true;

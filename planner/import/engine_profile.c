@@ -390,6 +390,10 @@ enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
         return s.broken ? VP_ERR_INPUT : VP_OK;
     case VP_ACCOUNT_TRAIN:
         vp_rules_read_train(&s, &out->train);
+        out->overhead_class = vp_arena_printf(
+            ctx->arena, "context and workspaces, %s",
+            scenario->hardware.gpu.vendor ? scenario->hardware.gpu.vendor : "no GPU");
+        out->overhead_source = "profiles/engines";
         return s.broken ? VP_ERR_INPUT : VP_OK;
     case VP_ACCOUNT_POOL:
         break;

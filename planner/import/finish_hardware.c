@@ -126,8 +126,22 @@ static enum vp_status resolve_memory(struct vp_ctx *ctx, struct vp_scenario *s) 
     return VP_OK;
 }
 
+/* count: 0, for engines that run on the processor alone. */
+static void take_processor(struct vp_scenario *s) {
+    struct vp_hardware *hw = &s->hardware;
+    hw->gpu = (struct vp_gpu){.id = "processor", .name = "processor", .vendor = "", .arch = ""};
+    hw->gpu_name = hw->gpu.id;
+    hw->memory_bytes = hw->host_memory_bytes;
+    hw->memory = vp_exactly(hw->memory_bytes);
+    hw->reserved_bytes = 0;
+}
+
 enum vp_status vp_finish_hardware(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_hardware *hw = &s->hardware;
+    if (vp_engine_is_llama(s->engine.kind) && vp_finish_is_given(s, VP_F_COUNT) && hw->count == 0) {
+        take_processor(s);
+        return VP_OK;
+    }
     enum vp_status status = resolve_gpu(ctx, s);
     if (status != VP_OK)
         return status;

@@ -207,8 +207,11 @@ static void resolve_ops(struct vp_ctx *ctx, struct vp_scenario *s) {
                                                     ATTENTION, 3, attention, why);
     ops->fused_norm = choose(ctx, s, VP_F_OPS_NORM, &t->norm_name, FUSED, 2, megatron, why) == 1;
     ops->fused_mlp = choose(ctx, s, VP_F_OPS_MLP, &t->mlp_name, FUSED, 2, megatron, why) == 1;
-    ops->gelu =
-        (enum vp_gelu)choose(ctx, s, VP_F_OPS_GELU, &t->gelu_name, GELU, 3, VP_GELU_ERF, why);
+    enum vp_activation_kind activation = s->model->activation;
+    enum vp_gelu gelu = activation == VP_ACTIVATION_GELU_NEW    ? VP_GELU_NEW
+                        : activation == VP_ACTIVATION_GELU_TANH ? VP_GELU_TANH
+                                                                : VP_GELU_ERF;
+    ops->gelu = (enum vp_gelu)choose(ctx, s, VP_F_OPS_GELU, &t->gelu_name, GELU, 3, (int)gelu, why);
     ops->loss = (enum vp_loss_impl)choose(ctx, s, VP_F_OPS_LOSS, &t->loss_name, LOSS, 4,
                                           loss ? VP_LOSS_FUSED : VP_LOSS_UNFUSED, why);
     set_flag(s, VP_F_OPS_UPCAST, &ops->logits_upcast, true, why);

@@ -266,8 +266,11 @@ static void latent(struct vp_gguf_source *s, struct vp_attention *a) {
 
 static void experts(struct vp_gguf_source *s, struct vp_block *block, uint32_t layer,
                     uint64_t dense) {
+    enum { SIGMOID = 2 };
     struct vp_moe *moe = &block->moe;
     const struct vp_gguf_tensor *down = FACT(EXPERT_DOWN), *shared = FACT(SHARED_DOWN);
+    /* DeepSeek V3 and its like, as opposed to V2: they alone correct their scores */
+    bool sigmoid = vp_gguf_key_or(&s->k, "expert_gating_func", 0) == SIGMOID;
     moe->kind = trait(s, VP_T_PLAIN_MLP) ? VP_MLP_PLAIN : VP_MLP_GATED;
     moe->experts = vp_gguf_key_size(&s->k, "expert_count");
     moe->top_k = vp_gguf_key_size(&s->k, "expert_used_count");
@@ -282,7 +285,7 @@ static void experts(struct vp_gguf_source *s, struct vp_block *block, uint32_t l
         vp_gguf_key_or(&s->k, "expert_shared_feed_forward_length",
                        all == 0 && extra(s, VP_G_SHARED_WIDTH) ? dense : all);
     moe->shared_switch = extra(s, VP_G_SWITCH);
-    moe->score_bias = extra(s, VP_G_SCORE_BIAS);
+    moe->score_bias = extra(s, VP_G_SCORE_BIAS) || (extra(s, VP_G_LATENT) && sigmoid);
     moe->bias = moe->router_bias = extra(s, VP_G_EXPERT_BIAS);
     if (!s->has_table)
         return;

@@ -244,11 +244,35 @@ static void read_heads(struct vp_hf *hf) {
     model->rotary_positions = hf->rotary > 0 ? scaled_positions(hf) : 0;
 }
 
+static enum vp_activation_kind read_activation(const struct vp_hf *hf) {
+    static const struct {
+        const char *name;
+        enum vp_activation_kind activation;
+    } NAMES[] = {{"silu", VP_ACTIVATION_SILU},
+                 {"swish", VP_ACTIVATION_SILU},
+                 {"swiglu", VP_ACTIVATION_SILU},
+                 {"gelu", VP_ACTIVATION_GELU},
+                 {"gelu_pytorch_tanh", VP_ACTIVATION_GELU_TANH},
+                 {"gelu_new", VP_ACTIVATION_GELU_NEW},
+                 {"gelu_fast", VP_ACTIVATION_GELU_NEW},
+                 {"relu", VP_ACTIVATION_RELU},
+                 {"relu2", VP_ACTIVATION_RELU2}};
+    const struct vp_node *node =
+        vp_hf_find(hf, "hidden_act|hidden_activation|activation_function|activation");
+    const char *text = node ? vp_node_text(node) : NULL;
+
+    for (size_t i = 0; text && i < sizeof NAMES / sizeof *NAMES; i++)
+        if (strcmp(NAMES[i].name, text) == 0)
+            return NAMES[i].activation;
+    return VP_ACTIVATION_UNKNOWN;
+}
+
 static void read_common(struct vp_hf *hf) {
     unsigned traits = hf->family->traits;
     uint64_t layers = layer_count(hf);
 
     read_model(hf);
+    hf->model->activation = read_activation(hf);
     hf->intermediate =
         vp_hf_size_or(hf, width_keys, traits & VP_T_WIDTH4 ? 4 * hf->model->hidden : 0);
     if (layers > VP_MAX_LAYERS) {

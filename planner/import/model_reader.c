@@ -110,7 +110,7 @@ static void warn_header_only(struct vp_ctx *ctx, const struct vp_gguf *file) {
     struct vp_pos pos = {.file = file->source};
     if (file->header_only)
         vp_diag_add(ctx->diags, VP_D_HEADER_ONLY, &pos,
-                    "%s ends after its header; sizes are taken from the header", file->source);
+                    "the file ends after its header; sizes are taken from the header");
 }
 
 static enum vp_status build(struct vp_ctx *ctx, struct vp_model *model,

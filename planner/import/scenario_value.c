@@ -122,6 +122,10 @@ static bool parse_dtype(struct vp_reading *r, struct vp_value *out, enum vp_fiel
     bool plain = out->dtype == VP_DTYPE_BF16 || out->dtype == VP_DTYPE_FP16;
     if (plain || out->dtype == (cache ? VP_DTYPE_FP8 : VP_DTYPE_FP32))
         return true;
+    /* which of them llama.cpp's cache has is told when its settings are finished */
+    bool ggml = cache || field == VP_F_CACHE_TYPE_K || field == VP_F_CACHE_TYPE_V;
+    if (ggml && vp_engine_is_llama(r->out->engine.kind) && out->dtype != VP_DTYPE_UNSET)
+        return true;
     return refuse_dtype(r, field, out->dtype, node, label);
 }
 

@@ -33,6 +33,7 @@ struct vp_llama_place {
     struct vp_amount buffer[VP_LLAMA_BUFFERS]; /* bytes */
     uint64_t mapped_bytes;     /* of the model's, mapped from the file and not allocated */
     enum vp_llama_phase phase; /* of the compute buffer */
+    struct vp_amount encoder;  /* of images, in buffers of its own */
     struct vp_amount pool;     /* what the runtime takes beside the buffers: context, pools */
     uint64_t largest_bytes;    /* largest single allocation */
     uint64_t total_bytes, reserved_bytes; /* of the device; 0 for the host when not known */
@@ -47,6 +48,7 @@ struct vp_llama_plan {
     uint64_t cells, streams; /* of the cache of full-attention layers */
     uint64_t window_cells;   /* of sliding-window layers; 0: none */
     uint64_t gpu_layers;     /* after fit; the output layer counts */
+    uint64_t host_experts;   /* fit: experts of so many first layers stay on the host */
     uint64_t layer_slots;    /* blocks + 1 */
     bool fitted;             /* context or layers were chosen by the engine's own fit */
     bool pipeline;           /* copies of inputs for overlapping several GPUs */

@@ -162,7 +162,7 @@ static void put_kind(struct vp_llama_work *w, uint32_t place, const struct vp_at
                                       cache_tensor(w, gpu, w->set->type_v, value, cells));
     bytes = vp_sum_mul(bytes, layers);
     struct vp_row *row = vp_llama_put(w, place, VP_LLAMA_KV, VP_FORMULA_LL_KV,
-                                      window        ? "window layers"
+                                      window       ? "window layers"
                                       : value == 0 ? "latent layers"
                                                    : "full layers",
                                       vp_exactly(vp_llama_check(w, bytes)));
@@ -188,9 +188,9 @@ static void put_state(struct vp_llama_work *w, uint32_t place, const struct vp_a
     if (layers == 0 || attention->kind != VP_ATTENTION_LINEAR)
         return;
     struct vp_sum each = vp_sum_mul(copies, STATE_BYTES);
-    struct vp_sum bytes = vp_sum_plus(
-        vp_llama_allocated(gpu, VP_DTYPE_FP32, conv, vp_sum_mul(each, conv)),
-        vp_llama_allocated(gpu, VP_DTYPE_FP32, state, vp_sum_mul(each, state)));
+    struct vp_sum bytes =
+        vp_sum_plus(vp_llama_allocated(gpu, VP_DTYPE_FP32, conv, vp_sum_mul(each, conv)),
+                    vp_llama_allocated(gpu, VP_DTYPE_FP32, state, vp_sum_mul(each, state)));
     bytes = vp_sum_mul(bytes, layers);
     struct vp_row *row = vp_llama_put(w, place, VP_LLAMA_STATE, VP_FORMULA_LL_STATE,
                                       "recurrent layers", vp_exactly(vp_llama_check(w, bytes)));

@@ -12,11 +12,11 @@ enum {
 };
 
 static const char *const OWNERS[KINDS] = {
-    [VP_GGUF_OTHER] = "other tensors",    [VP_GGUF_VECTOR] = "norms and biases",
-    [VP_GGUF_EMBEDDING] = "embedding",    [VP_GGUF_HEAD] = "output matrix",
-    [VP_GGUF_ATTENTION] = "attention",    [VP_GGUF_RECURRENT] = "recurrent",
-    [VP_GGUF_FFN] = "feed-forward",       [VP_GGUF_SHARED] = "shared experts",
-    [VP_GGUF_EXPERT] = "routed experts",  [VP_GGUF_ROUTER] = "router",
+    [VP_GGUF_OTHER] = "other tensors",   [VP_GGUF_VECTOR] = "norms and biases",
+    [VP_GGUF_EMBEDDING] = "embedding",   [VP_GGUF_HEAD] = "output matrix",
+    [VP_GGUF_ATTENTION] = "attention",   [VP_GGUF_RECURRENT] = "recurrent",
+    [VP_GGUF_FFN] = "feed-forward",      [VP_GGUF_SHARED] = "shared experts",
+    [VP_GGUF_EXPERT] = "routed experts", [VP_GGUF_ROUTER] = "router",
 };
 
 /* ---- layers ---- */
@@ -156,9 +156,9 @@ static void put_loads(struct vp_llama_work *w, const struct load *load, uint32_t
         if (load->tensors[k] == 0)
             continue;
         all = vp_sum_plus(all, load->bytes[k]);
-        struct vp_row *row = vp_llama_put(
-            w, place, VP_LLAMA_MODEL, gpu ? VP_FORMULA_LL_WEIGHTS : VP_FORMULA_LL_HOST_WEIGHTS,
-            OWNERS[k], vp_exactly(vp_llama_check(w, load->bytes[k])));
+        struct vp_row *row = vp_llama_put(w, place, VP_LLAMA_MODEL,
+                                          gpu ? VP_FORMULA_LL_WEIGHTS : VP_FORMULA_LL_HOST_WEIGHTS,
+                                          OWNERS[k], vp_exactly(vp_llama_check(w, load->bytes[k])));
         vp_row_input(row, "tensors", load->tensors[k]);
     }
     if (place != w->cpu || !w->set->mmap)

@@ -17,21 +17,21 @@
 
 /* A layer of the stage, in execution order. Bytes per rank. */
 struct vp_train_layer {
-    uint32_t layer;             /* index in the model */
-    uint32_t block;             /* its kind */
-    uint32_t chunk;             /* virtual stage on this rank that it belongs to */
-    const struct vp_tape *tape; /* shared by layers of one kind */
-    uint64_t saved_bytes;       /* kept of one micro batch after its forward pass, with the
-                                   recomputation asked for (a segment's input counts in its first
-                                   layer) */
-    uint64_t offloaded_bytes;   /* of these, those that go to the host */
-    uint64_t rebuilt_bytes;     /* on the tape again while its backward pass runs, above saved */
-    uint64_t gradient_bytes;    /* of its weights, as they come into being */
+    uint32_t layer;               /* index in the model */
+    uint32_t block;               /* its kind */
+    uint32_t chunk;               /* virtual stage on this rank that it belongs to */
+    const struct vp_tape *tape;   /* shared by layers of one kind */
+    uint64_t saved_bytes;         /* kept of one micro batch after its forward pass, with the
+                                     recomputation asked for (a segment's input counts in its first
+                                     layer) */
+    uint64_t offloaded_bytes;     /* of these, those that go to the host */
+    uint64_t rebuilt_bytes;       /* on the tape again while its backward pass runs, above saved */
+    uint64_t gradient_bytes;      /* of its weights, as they come into being */
     uint64_t gradient_temp_bytes; /* a second gradient beside the accumulated one */
-    uint64_t gathered_bytes;    /* unsharded weights while it runs (ZeRO 3, FSDP); 0: resident */
-    uint64_t scattered_bytes;   /* unsharded gradients until they are reduced; 0: none */
-    uint64_t weight_temp_bytes; /* weights converted for the matrix at work (dequantised 4 bit) */
-    uint32_t segment;           /* layers of one segment are recomputed together */
+    uint64_t gathered_bytes;      /* unsharded weights while it runs (ZeRO 3, FSDP); 0: resident */
+    uint64_t scattered_bytes;     /* unsharded gradients until they are reduced; 0: none */
+    uint64_t weight_temp_bytes;   /* weights converted for the matrix at work (dequantised 4 bit) */
+    uint32_t segment;             /* layers of one segment are recomputed together */
     bool recomputed;
 };
 
@@ -59,8 +59,8 @@ struct vp_train_moment {
     uint64_t saved;       /* tapes of all micro batches in flight */
     uint64_t temporaries; /* activations and their gradients that are on no tape */
     uint64_t logits;
-    uint64_t gathered;    /* weights that are whole for a while, or converted */
-    uint64_t scattered;   /* gradients that are whole for a while */
+    uint64_t gathered;  /* weights that are whole for a while, or converted */
+    uint64_t scattered; /* gradients that are whole for a while */
     uint64_t step_temp;
     uint64_t total;
 };
@@ -96,19 +96,26 @@ struct vp_train_stage {
     const uint64_t *chunk_in_flight;  /* the same of each chunk */
     uint64_t accumulation_temp_bytes; /* a second gradient beside the accumulated one */
 
+    /* by rules of the framework (train_megatron.h) */
+    struct vp_amount between;  /* between two steps, beside what is there all the time */
+    uint64_t deferred_bytes;   /* of the head, waiting while a step runs */
+    uint64_t head_temp_bytes;  /* gradients of the head's matrix and input, as they are made */
+    uint64_t table_temp_bytes; /* of the embedding's table */
+
     /* what the allocator holds beside: BLAS workspaces, buckets, buffers of collectives */
     struct vp_amount workspace, communication;
     /* what it does not see: context, libraries, communicators */
     struct vp_amount runtime;
     uint64_t host_bytes; /* offloaded to host memory */
 
-    uint64_t saved_bytes;      /* all micro batches in flight, at the end of the last forward */
-    uint64_t saved_peak_bytes; /* largest amount at any time, recomputation included */
+    uint64_t saved_bytes;         /* all micro batches in flight, at the end of the last forward */
+    uint64_t saved_peak_bytes;    /* largest amount at any time, recomputation included */
     uint64_t recomputed_forwards; /* of layers, per micro batch */
 
     /* parameters, states, copies and likely workspaces: there at any instant */
     uint64_t static_bytes;
-    struct vp_train_moment moment[VP_TRAIN_MOMENTS]; /* worst of each phase, VP_STEP_FORWARD first */
+    struct vp_train_moment
+        moment[VP_TRAIN_MOMENTS]; /* worst of each phase, VP_STEP_FORWARD first */
     bool overflow;
 };
 

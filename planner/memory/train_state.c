@@ -105,9 +105,11 @@ static void add_tensor(struct vp_weight_sums *out, const struct vp_scenario *sce
         add_sum(&out->plain, n);
         add_sum(&out->stored, vp_dtype_bytes(scenario->train.parameters, n));
     } else {
-        struct vp_sum bytes = vp_scheme_bytes(scheme, t->count, t->rows, t->columns);
+        struct vp_sum all = vp_scheme_bytes(scheme, t->count, t->rows, t->columns);
+        struct vp_sum bytes = vp_dtype_bytes(scheme->data, n);
         add_sum(&out->quantised, bytes);
         add_sum(&out->stored, bytes);
+        add_sum(&out->constants, (struct vp_sum){vp_above(all.v, bytes.v), all.overflow});
         out->largest_quantised = vp_max(out->largest_quantised, elements_of(t).v);
     }
     if (is_trained(&scenario->train, t->role))
@@ -119,7 +121,8 @@ static void add_tensor(struct vp_weight_sums *out, const struct vp_scenario *sce
 static void add_adapter(struct vp_weight_sums *out, const struct vp_scenario *scenario,
                         const struct vp_op *op, const struct vp_op_share *share) {
     const struct vp_train_lora *lora = &scenario->train.lora;
-    struct vp_sum pairs = product(share->matrices, vp_max(lora->slots, 1), 1);
+    uint64_t slots = vp_max(lora->slots, 1);
+    struct vp_sum pairs = product(share->matrices, slots, 1);
     const struct tensor parts[] = {
         {op->role, pairs.v, lora->rank, share->in, true},
         {op->role, pairs.v, share->out, lora->rank, true},
@@ -134,7 +137,12 @@ static void add_adapter(struct vp_weight_sums *out, const struct vp_scenario *sc
         if (n.v == 0)
             continue;
         add_sum(&out->adapters, vp_dtype_bytes(lora->dtype, n));
-        train_tensor(out, scenario, &parts[i]);
+        struct tensor part = parts[i];
+        if (op->shard == VP_SHARD_EXPERT) { /* a micro batch trains one set of the experts' */
+            part.count /= slots;
+            add_sum(&out->idle, vp_sum_mul(elements_of(&part), part.count * (slots - 1)));
+        }
+        train_tensor(out, scenario, &part);
     }
 }
 
@@ -239,6 +247,8 @@ static void add_sums(struct vp_weight_sums *out, const struct vp_weight_sums *ad
     add_sum(&out->stored, vp_sum_mul(add->stored, times));
     add_sum(&out->plain, vp_sum_mul(add->plain, times));
     add_sum(&out->quantised, vp_sum_mul(add->quantised, times));
+    add_sum(&out->constants, vp_sum_mul(add->constants, times));
+    add_sum(&out->idle, vp_sum_mul(add->idle, times));
     add_sum(&out->adapters, vp_sum_mul(add->adapters, times));
     add_sum(&out->trainable, vp_sum_mul(add->trainable, times));
     add_sum(&out->states, vp_sum_mul(add->states, times));
@@ -343,7 +353,9 @@ static void keep(struct vp_train_kept *out, const struct vp_scenario *scenario,
                 width_of(train->gradients) < width_of(train->master);
 
     add_sum(&out->parameters, divided(w->stored, shards.parameters));
+    add_sum(&out->parameters, w->constants);
     add_sum(&out->parameters, adapters);
+    add_sum(&out->constants, w->constants);
     add_sum(&out->adapters, adapters);
     add_sum(&out->master, divided(typed(train->master, w->trainable), shards.states));
     add_sum(&out->optimizer, divided(w->states, shards.states));
@@ -364,7 +376,9 @@ static void offload(struct vp_train_kept *out, const struct vp_scenario *scenari
 
     if (train->offload_parameters) {
         add_sum(&out->host, out->parameters);
-        out->parameters = out->adapters = vp_sum(0);
+        out->host.v -= vp_min(out->constants.v, out->host.v);
+        out->parameters = out->constants;
+        out->adapters = vp_sum(0);
     }
     if (train->offload_optimizer) {
         add_sum(&out->host, vp_sum_plus(out->optimizer, out->master));
@@ -398,11 +412,11 @@ static enum vp_dtype working_type(const struct vp_scenario *scenario) {
 struct vp_sum vp_train_gathered(const struct vp_scenario *scenario,
                                 const struct vp_train_weights *weights) {
     const struct vp_weight_sums *parts[] = {&weights->dense, &weights->experts};
-    enum vp_dtype dtype = working_type(scenario);
+    enum vp_dtype dtype = working_type(scenario), kept = scenario->train.parameters;
     struct vp_sum bytes = vp_sum(0);
 
-    for (int i = 0; i < 2; i++) {
-        if (vp_train_shards_of(scenario, i == 1).parameters == 1)
+    for (int i = 0; i < 2; i++) { /* one rank alone converts its weights as well */
+        if (vp_train_shards_of(scenario, i == 1).parameters == 1 && dtype == kept)
             continue;
         add_sum(&bytes, vp_dtype_bytes(dtype, parts[i]->plain));
         add_sum(&bytes, parts[i]->quantised);
@@ -422,7 +436,7 @@ struct vp_sum vp_train_scattered(const struct vp_scenario *scenario,
         dtype = scenario->train.lora.dtype;
     for (int i = 0; i < 2; i++) {
         struct vp_train_shards shards = vp_train_shards_of(scenario, i == 1);
-        if (shards.gradients == 1)
+        if (shards.gradients == 1 && !scenario->parallel.fsdp)
             continue;
         add_sum(&bytes, vp_dtype_bytes(dtype, parts[i]->trainable));
         if (reduced > 0 && reduced != width_of(dtype)) /* the buffer that is reduced */
@@ -444,5 +458,5 @@ struct vp_sum vp_train_trainable(const struct vp_scenario *scenario) {
     vp_train_weights_add(&all, &part, 1);
     vp_train_last_weights(&part, scenario, &WHOLE, false);
     vp_train_weights_add(&all, &part, 1);
-    return vp_sum_plus(all.dense.trainable, all.experts.trainable);
+    return vp_sum_plus(vp_sum_plus(all.dense.trainable, all.experts.trainable), all.experts.idle);
 }

@@ -12,9 +12,13 @@
 
 /* Of some tensors on one rank, whole: data parallelism has not divided them yet. */
 struct vp_weight_sums {
-    struct vp_sum stored;       /* bytes of the base, quantisation constants included */
+    struct vp_sum stored;       /* bytes of the base, without quantisation constants */
     struct vp_sum plain;        /* elements of the base that are not quantised */
     struct vp_sum quantised;    /* bytes of the rest */
+    struct vp_sum constants;    /* bytes of its scales: no parameters, so that FSDP and ZeRO neither
+                                   divide nor offload them (bitsandbytes quant_state) */
+    struct vp_sum idle;         /* elements of experts' adapters that a step does not train: those
+                                   of the other sets (prime-rl multi_moe.py) */
     struct vp_sum adapters;     /* bytes */
     struct vp_sum trainable;    /* elements, adapters included */
     struct vp_sum states;       /* bytes of optimizer states */
@@ -51,6 +55,7 @@ struct vp_train_shards vp_train_shards_of(const struct vp_scenario *scenario, bo
 struct vp_train_kept {
     struct vp_sum parameters; /* adapters and constants included */
     struct vp_sum adapters;   /* of these */
+    struct vp_sum constants;  /* of these */
     struct vp_sum gradients, master, optimizer, fp8_copies, host;
     struct vp_sum trainable;        /* elements, whole */
     struct vp_sum step_temp;        /* temporaries of the optimizer's step */

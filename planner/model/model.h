@@ -54,6 +54,16 @@ enum vp_linear_kind {
     VP_LINEAR_SHORT_CONV,  /* LFM2: a gated convolution, no recurrence */
     VP_LINEAR_LIGHTNING    /* MiniMax-01: linear attention with a fixed decay */
 };
+/* The function between the matrices of a feed-forward, as a config's hidden_act names it. */
+enum vp_activation_kind {
+    VP_ACTIVATION_UNKNOWN, /* not said, or none of these */
+    VP_ACTIVATION_SILU,
+    VP_ACTIVATION_GELU,
+    VP_ACTIVATION_GELU_TANH,
+    VP_ACTIVATION_GELU_NEW, /* the tanh form written out in Python */
+    VP_ACTIVATION_RELU,
+    VP_ACTIVATION_RELU2
+};
 enum vp_mlp_kind {
     VP_MLP_NONE,
     VP_MLP_LINEAR,
@@ -193,6 +203,7 @@ struct vp_model {
     bool embedding, lm_head, tied;
     bool final_norm;
     enum vp_norm_kind final_norm_kind;
+    enum vp_activation_kind activation;
     bool head_bias;
     enum vp_dtype dtype;         /* of the description (torch_dtype), bf16 when it says nothing */
     uint64_t rotary_positions;   /* rows of all cos/sin tables that an engine keeps; 0: none */

@@ -31,6 +31,8 @@ struct vp_train_ops {
     bool logits_upcast;     /* logits become fp32 before the loss */
     bool logits_referenced; /* the caller holds them until the step is over */
     bool repeat_kv;         /* keys and values are written out to all query heads */
+    uint64_t expert_load_ppb; /* tokens of the fullest rank's experts against an even deal, or the
+                                 capacity factor; 0: even */
 };
 
 enum vp_recompute_kind {
@@ -42,7 +44,8 @@ enum vp_recompute_kind {
     VP_RECOMPUTE_EVERY,    /* segments of k layers */
     VP_RECOMPUTE_SEGMENTS, /* segments of given lengths from layer 0; the rest runs plain */
     VP_RECOMPUTE_FIRST,    /* the first m layers, each by itself */
-    VP_RECOMPUTE_LAYERS    /* the named layers, each by itself */
+    VP_RECOMPUTE_LAYERS,   /* the named layers, each by itself */
+    VP_RECOMPUTE_PLAN      /* layer by layer, as the placement optimizer says */
 };
 
 /* What `selective` recomputes, a set: names as Megatron's recompute_modules. */
@@ -56,8 +59,16 @@ enum vp_selective {
     VP_SELECT_SHARED_EXPERTS = 64
 };
 
+/* What a plan does with one layer of the model. */
+struct vp_recompute_layer {
+    uint32_t segment;   /* first layer of those recomputed together with it */
+    uint32_t selective; /* set of enum vp_selective that is recomputed, when it is kept */
+    bool recomputed;
+};
+
 struct vp_recompute {
     enum vp_recompute_kind kind;
+    struct vp_recompute_layer *plan; /* by layer of the model; NULL: none */
     uint64_t every, first;
     uint64_t *list; /* segment lengths or layer indices */
     uint32_t list_count;

@@ -149,10 +149,12 @@ static uint32_t run_parts(struct vp_tape_maker *maker, uint32_t stream) {
         norms++;
     }
     bool behind = norms >= 2 * count;
+    bool parallel = maker->scenario->engine.rules.train.parallel_halves;
+    uint32_t input = stream;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t left = count - i, have = norms - used;
         if (have >= (behind ? 2 * left : left) || (i == 0 && have > 0))
-            read = vp_tape_norm(maker, stream, norm[used++], maker->outside);
+            read = vp_tape_norm(maker, parallel ? input : stream, norm[used++], maker->outside);
         else if (norms == 0)
             read = stream;
         uint32_t made = run_part(maker, read, parts[i]);

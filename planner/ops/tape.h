@@ -61,7 +61,8 @@ struct vp_head_tape {
     /* largest amount during the loss, forward or backward, of what belongs to logits: logits,
      * log-probabilities and their gradients, and the hidden states that the head reads */
     uint64_t logits_peak_bytes;
-    uint64_t logits_bytes; /* the logits themselves */
+    uint64_t logits_bytes;    /* the logits themselves */
+    uint64_t peak_tape_bytes; /* of the tape, what logits_peak_bytes contains */
 };
 
 /* A layer of this kind. first: its input needs no gradient (the first one of a frozen model). */

@@ -43,6 +43,24 @@ static uint32_t expand(struct vp_tape_maker *maker, uint32_t x, const char *name
     return vp_tensor_new(maker, name, full, dtype, vp_tensor_grad(maker, x));
 }
 
+/* Ranks that share a sequence either exchange heads for tokens, so that the output exists on both
+ * sides of the exchange, or pass keys and values round, which they join for that. */
+static uint32_t exchanged(struct vp_tape_maker *maker, uint32_t out, uint32_t k, uint32_t v) {
+    const struct vp_train_rules *rules = &maker->scenario->engine.rules.train;
+
+    if (maker->scenario->parallel.context <= 1)
+        return out;
+    if (rules->context_copies_keys && vp_tensor_grad(maker, k))
+        vp_tensor_keep_new(maker, "joined keys and values",
+                           maker->tensor[k].elements + maker->tensor[v].elements, 1,
+                           maker->tensor[k].dtype);
+    if (!rules->context_copies_output)
+        return out;
+    vp_maker_step(maker);
+    vp_tensor_read(maker, out);
+    return vp_tensor_like(maker, "exchanged attention output", out);
+}
+
 /* One kernel that keeps its inputs, its output and a logarithm per row; of dropout a seed only. */
 static uint32_t fused(struct vp_tape_maker *maker, uint32_t q, uint32_t k, uint32_t v,
                       const struct core *core) {
@@ -66,7 +84,7 @@ static uint32_t fused(struct vp_tape_maker *maker, uint32_t q, uint32_t k, uint3
         vp_tensor_keep_new(maker, "softmax statistics", maker->tokens, core->heads,
                            VP_DTYPE_FP32);
     }
-    return out;
+    return exchanged(maker, out, k, v);
 }
 
 /* The softmax over scores, as the model's code writes it. */
@@ -82,13 +100,17 @@ static uint32_t probabilities(struct vp_tape_maker *maker, uint32_t scores,
         vp_tensor_keep(maker, scaled);
     vp_maker_step(maker);
     vp_tensor_read(maker, scaled);
-    if (core->sinks) { /* one more column, taken off again: the product then reads a copy */
+    if (rules->scores_capped && vp_tensor_grad(maker, scaled)) { /* tanh keeps its result */
+        scaled = vp_tensor_like(maker, "capped scores", scaled);
+        vp_tensor_keep(maker, scaled);
+        vp_maker_step(maker);
+    }
+    if (core->sinks) { /* one more column; what the product reads is a part of the same tensor */
         uint64_t rows = maker->tokens * core->heads;
         uint32_t wide = vp_tensor_rows(maker, "probabilities with sinks", rows, core->keys + 1,
                                        dtype, vp_tensor_grad(maker, scores));
-        vp_tensor_keep(maker, wide);
-        vp_tensor_keep_new(maker, "largest scores", rows, 1, VP_DTYPE_INT64);
-        return vp_tensor_like(maker, "attention probabilities", scores);
+        vp_tensor_keep_new(maker, "places of largest scores", rows, 1, VP_DTYPE_INT64);
+        return wide;
     }
     if (maker->softmax_fp32 || maker->autocast)
         scaled = vp_tensor_cast(maker, scaled, VP_DTYPE_FP32);
@@ -180,6 +202,23 @@ static struct core gqa_core(const struct vp_tape_maker *maker, const struct vp_a
                          .sinks = a->sinks};
 }
 
+/* Values that are read as a part of what one matrix made keep all of it. Rotated or normed queries
+ * and keys are tensors of their own; so is a copy of the values. */
+static bool keeps_whole(const struct vp_tape_maker *maker, const struct core *core) {
+    bool eager = maker->how->attention == VP_IMPL_EAGER;
+    bool expands = core->kv_heads < core->heads && (maker->how->repeat_kv || eager);
+
+    return maker->joint_qkv && maker->rotary && !expands && (!eager || maker->sequences == 1);
+}
+
+static uint32_t whole_of(struct vp_tape_maker *maker, uint32_t q, uint32_t k, uint32_t v) {
+    struct vp_sum all = vp_sum_add(vp_sum(maker->tensor[q].elements), maker->tensor[k].elements);
+
+    return vp_tensor_new(maker, "queries, keys and values",
+                         vp_sum_add(all, maker->tensor[v].elements), maker->tensor[v].dtype,
+                         vp_tensor_grad(maker, v));
+}
+
 /* q, k and v of x. Where they are one matrix, they share its converted input. */
 struct projections {
     uint32_t q, k, v;
@@ -221,6 +260,8 @@ static uint32_t grouped(struct vp_tape_maker *maker, uint32_t x, const struct vp
     struct projections p = project(maker, x, a);
     uint32_t gate = 0;
 
+    if (keeps_whole(maker, &core) && p.v != p.k)
+        p.v = whole_of(maker, p.q, p.k, p.v);
     if (a->output_gate) { /* both halves are copied out of the projection */
         struct vp_sum half = vp_sum_mul(vp_sum_mul(vp_sum(maker->tokens), core.heads), a->head_dim);
         vp_maker_step(maker);
@@ -260,7 +301,8 @@ static uint32_t joined(struct vp_tape_maker *maker, uint32_t x, const char *name
 }
 
 /* Queries, keys and values of latents. The rotated parts are joined to the others in new tensors;
- * values stay a view of what kv_b made, so that a fused kernel keeps all of that. */
+ * values stay a view of what kv_b made, so that a fused kernel keeps all of that, where they are not
+ * copied out. */
 static uint32_t latent(struct vp_tape_maker *maker, uint32_t x, const struct vp_attention *a) {
     uint64_t heads = vp_ceil_div(a->heads, vp_max(maker->layout.attention, 1));
     uint64_t key = a->qk_nope_head_dim + a->qk_rope_head_dim;
@@ -280,16 +322,45 @@ static uint32_t latent(struct vp_tape_maker *maker, uint32_t x, const struct vp_
     vp_region_enter(maker, VP_SELECT_MLA_UP, low);
     vp_region_enter(maker, VP_SELECT_MLA_UP, all);
     q = vp_tape_matrix_of(maker, low, a->q_lora_rank > 0 ? VP_ROLE_Q_B : VP_ROLE_Q, "queries");
-    uint32_t kv = vp_tape_norm(maker, all, vp_maker_find(maker, VP_ROLE_KV_A_NORM), maker->tokens);
+    uint32_t kv = vp_tape_norm_part(maker, all, vp_maker_find(maker, VP_ROLE_KV_A_NORM), maker->tokens);
     kv = vp_tape_matrix_of(maker, kv, VP_ROLE_KV_B, "keys and values");
     bool grad = vp_tensor_grad(maker, kv);
     q = joined(maker, q, "queries", heads * key, vp_tensor_grad(maker, q));
     uint32_t k = joined(maker, kv, "keys", heads * key, grad);
-    uint32_t v = maker->how->attention == VP_IMPL_EAGER
+    bool copied = maker->scenario->engine.rules.train.latent_values_copied;
+    uint32_t v = copied || maker->how->attention == VP_IMPL_EAGER
                      ? joined(maker, kv, "values", heads * a->v_head_dim, grad)
                      : kv;
     vp_region_leave(maker, VP_SELECT_MLA_UP);
     uint32_t out = attend(maker, q, k, v, &core);
+    return vp_tape_matrix_of(maker, out, VP_ROLE_O, "attention projection");
+}
+
+/* DeepSeek V4: one vector per token is key and value of all heads. Older tokens' entries are weighted
+ * sums of projections of every token; an indexer chooses among them and takes no gradient. */
+static uint32_t condensed(struct vp_tape_maker *maker, uint32_t x, const struct vp_attention *a) {
+    struct core core = {.heads = vp_ceil_div(a->heads, vp_max(maker->layout.attention, 1)),
+                        .kv_heads = 1,
+                        .key_dim = a->head_dim,
+                        .value_dim = a->head_dim,
+                        .keys = maker->keys,
+                        .sinks = a->sinks};
+
+    maker->group = VP_TAPE_LATENT;
+    uint32_t q = vp_tape_matrix_of(maker, x, VP_ROLE_Q_A, "query latent");
+    q = vp_tape_norm(maker, q, vp_maker_find(maker, VP_ROLE_Q_A_NORM), maker->tokens);
+    q = rotate(maker, vp_tape_matrix_of(maker, q, VP_ROLE_Q_B, "queries"), "queries");
+    uint32_t kv = vp_tape_matrix_of(maker, x, VP_ROLE_KV_A, "keys");
+    kv = vp_tape_norm(maker, kv, vp_maker_find(maker, VP_ROLE_KV_A_NORM), maker->tokens);
+    kv = rotate(maker, kv, "keys");
+    if (a->compress > 0) {
+        uint32_t wide = vp_tape_matrix_of(maker, x, VP_ROLE_CONDENSE, "values and weights");
+        if (vp_tensor_grad(maker, wide))
+            vp_tensor_keep(maker, wide);
+        core.keys = vp_min(core.keys, vp_max(a->window, 1) + core.keys / a->compress);
+    }
+    uint32_t out = attend(maker, q, kv, kv, &core);
+    out = vp_tape_matrix_of(maker, out, VP_ROLE_O_A, "grouped projection");
     return vp_tape_matrix_of(maker, out, VP_ROLE_O, "attention projection");
 }
 
@@ -307,6 +378,8 @@ uint32_t vp_tape_mixer(struct vp_tape_maker *maker, uint32_t x, const struct vp_
         out = latent(maker, x, a);
         break;
     case VP_ATTENTION_COMPRESSED:
+        out = condensed(maker, x, a);
+        break;
     case VP_ATTENTION_LINEAR:
         out = vp_tape_recurrent(maker, x, a);
         break;

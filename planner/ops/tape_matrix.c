@@ -37,9 +37,10 @@ static uint32_t rms_fused(struct vp_tape_maker *maker, uint32_t x, bool weight, 
     return out;
 }
 
-/* As models are written in Python: x to fp32, times rsqrt(mean(x^2)), back to its type, times the
- * weight. */
+/* As models are written in Python: x to fp32, times rsqrt(mean(x^2)), times the weight and back to
+ * x's type, in this order or the other. */
 static uint32_t rms_unfused(struct vp_tape_maker *maker, uint32_t x, bool weight, uint64_t rows) {
+    const struct vp_train_rules *rules = &maker->scenario->engine.rules.train;
     enum vp_dtype dtype = maker->tensor[x].dtype;
     bool grad = vp_tensor_grad(maker, x);
 
@@ -52,40 +53,63 @@ static uint32_t rms_unfused(struct vp_tape_maker *maker, uint32_t x, bool weight
     if (grad) {
         vp_tensor_keep(maker, wide);  /* x^2, and x * scale */
         vp_tensor_keep(maker, scale); /* rsqrt keeps its result */
-        if (maker->scenario->engine.rules.train.mean_keeps_input)
+        if (rules->mean_keeps_input)
             vp_tensor_keep(maker, square);
+        for (uint64_t i = 0; i < rules->norm_extra && i < VP_TAPE_EXTRA; i++)
+            vp_tensor_keep(maker, vp_tensor_like(maker, "differences", wide));
     }
     vp_maker_step(maker);
     vp_tensor_read(maker, wide);
     vp_tensor_read(maker, scale);
     uint32_t unit = vp_tensor_like(maker, "normalised", wide);
-    unit = vp_tensor_cast(maker, unit, dtype);
+    if (!rules->norm_product_fp32)
+        unit = vp_tensor_cast(maker, unit, dtype);
     vp_maker_step(maker);
     vp_tensor_read(maker, unit);
     if (weight)
         vp_tensor_keep(maker, unit);
     uint32_t out = vp_tensor_like(maker, "norm output", unit);
     maker->tensor[out].grad = grad || weight;
-    return out;
+    return vp_tensor_cast(maker, out, dtype);
+}
+
+static uint32_t norm(struct vp_tape_maker *maker, uint32_t x, const struct vp_op *op,
+                     uint64_t rows) {
+    bool weight = op->vector > 0 && vp_maker_trains(maker, op->role);
+
+    if (op->norm != VP_NORM_RMS)
+        return layer_norm(maker, x, weight, rows);
+    if (maker->how->fused_norm)
+        return rms_fused(maker, x, weight, rows);
+    return rms_unfused(maker, x, weight, rows);
 }
 
 uint32_t vp_tape_norm(struct vp_tape_maker *maker, uint32_t x, const struct vp_op *op,
                       uint64_t rows) {
-    bool weight = op->vector > 0 && vp_maker_trains(maker, op->role);
     enum vp_tape_group group = maker->group;
-    uint32_t out;
 
     vp_region_enter(maker, VP_SELECT_NORM, x);
     vp_maker_step(maker);
     maker->group = VP_TAPE_NORM;
-    if (op->norm != VP_NORM_RMS)
-        out = layer_norm(maker, x, weight, rows);
-    else if (maker->how->fused_norm)
-        out = rms_fused(maker, x, weight, rows);
-    else
-        out = rms_unfused(maker, x, weight, rows);
+    uint32_t out = norm(maker, x, op, rows);
     maker->group = group;
     vp_region_leave(maker, VP_SELECT_NORM);
+    return out;
+}
+
+uint32_t vp_tape_norm_part(struct vp_tape_maker *maker, uint32_t x, const struct vp_op *op,
+                           uint64_t rows) {
+    const struct vp_tensor *t = &maker->tensor[x];
+    bool view = op->norm == VP_NORM_RMS && !maker->how->fused_norm && t->dtype == VP_DTYPE_FP32;
+
+    vp_maker_step(maker);
+    vp_tensor_read(maker, x);
+    uint32_t part = vp_tensor_rows(maker, t->name, rows, op->in, t->dtype, t->grad);
+    uint32_t out = vp_tape_norm(maker, part, op, rows);
+    if (view && maker->tensor[part].kept) {
+        maker->tensor[part].kept = false;
+        vp_tensor_keep(maker, x);
+    }
     return out;
 }
 
@@ -158,24 +182,45 @@ static uint32_t adapter(struct vp_tape_maker *maker, uint32_t x, uint32_t base,
     return vp_tensor_cast(maker, sum, maker->tensor[base].dtype);
 }
 
+/* What a trained matrix keeps of its input: itself, or a copy in FP8 that matrices reading the same
+ * input share. */
+static void keep_input(struct vp_tape_maker *maker, uint32_t in, enum vp_role role) {
+    bool narrow = maker->scenario->engine.rules.train.fp8_inputs && maker->block &&
+                  vp_class_quantised(vp_role_class(role));
+
+    if (!narrow) {
+        vp_tensor_keep(maker, in);
+        return;
+    }
+    if (maker->tensor[in].narrow == 0) {
+        struct vp_sum elements = vp_sum(maker->tensor[in].elements);
+        uint32_t copy = vp_tensor_new(maker, "FP8 input", elements, VP_DTYPE_FP8, false);
+        maker->tensor[in].narrow = copy + 1;
+        vp_tensor_keep(maker, copy);
+    }
+}
+
 uint32_t vp_tape_matrix(struct vp_tape_maker *maker, uint32_t x, uint32_t in,
                         const struct vp_op *op, const char *name, uint64_t rows) {
     struct vp_op_share share = vp_maker_share(maker, op);
     const struct vp_train_lora *lora = &maker->scenario->train.lora;
     bool trained = vp_maker_trains(maker, op->role);
-    struct vp_sum weights = vp_sum_mul(vp_sum_mul(vp_sum(share.matrices), share.out), share.in);
+    /* a tied head has no matrix of its own, and reads the embedding's */
+    struct vp_sum weights =
+        vp_sum_mul(vp_sum_mul(vp_sum(vp_max(share.matrices, 1)), share.out), share.in);
     /* a product over divided inputs is summed, and divided by tokens again */
-    uint64_t out_rows = op->all_reduce && rows == maker->tokens ? maker->outside : rows;
+    bool linear = op->kind == VP_OP_LINEAR;
+    uint64_t out_rows = op->all_reduce && linear ? maker->outside : rows;
 
     vp_maker_step(maker);
     vp_tensor_read(maker, x);
     vp_tensor_read(maker, in);
     if (trained)
-        vp_tensor_keep(maker, in);
+        keep_input(maker, in, op->role);
     maker->out->overflow |= weights.overflow;
     weight_copy(maker, weights.v, weight_type(maker, op->role), in);
     uint32_t out = vp_tensor_new(maker, name,
-                                 vp_sum_mul(vp_sum_mul(vp_sum(out_rows), share.out), op->active > 0 && op->kind == VP_OP_LINEAR ? op->active : 1),
+                                 vp_sum_mul(vp_sum_mul(vp_sum(out_rows), share.out), linear ? vp_max(op->active, 1) : 1),
                                  maker->autocast ? maker->matrix : maker->tensor[in].dtype,
                                  trained || vp_tensor_grad(maker, in));
     if (lora->enabled && lora->roles[op->role])

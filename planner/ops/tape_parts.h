@@ -11,7 +11,7 @@
 
 #include "planner/ops/tape.h"
 
-enum { VP_TENSORS_MAX = 256 };
+enum { VP_TENSORS_MAX = 256, VP_TAPE_EXTRA = 8 /* most tensors that a rule may add */ };
 
 struct vp_tensor {
     const char *name;
@@ -20,6 +20,8 @@ struct vp_tensor {
     enum vp_dtype dtype;
     bool grad, kept;
     uint32_t made, read; /* steps */
+    uint32_t needed;     /* kept: the first step that keeps it, UINT32_MAX: none */
+    uint32_t narrow;     /* its FP8 copy: index + 1; 0: none */
     uint32_t made_in;    /* set of enum vp_selective: regions it was made in */
     uint32_t kept_in;    /* regions that all of its keepers lie in */
     uint32_t input_of;   /* regions that read it and cannot be run again without it */
@@ -94,6 +96,10 @@ void vp_region_leave(struct vp_tape_maker *maker, enum vp_selective region);
 /* A norm over the last `op->in` elements; rows of statistics. */
 uint32_t vp_tape_norm(struct vp_tape_maker *maker, uint32_t x, const struct vp_op *op,
                       uint64_t rows);
+/* The same over the first op->in elements of each row of x: where x is not converted or copied, all
+ * of it is kept. */
+uint32_t vp_tape_norm_part(struct vp_tape_maker *maker, uint32_t x, const struct vp_op *op,
+                           uint64_t rows);
 /* What matrices read of x: a copy in their type under autocast, else x itself. */
 uint32_t vp_tape_matrix_input(struct vp_tape_maker *maker, uint32_t x);
 /* x through the matrix `op` and its adapter; in: vp_tape_matrix_input of x, which matrices that are

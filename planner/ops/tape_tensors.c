@@ -37,6 +37,8 @@ struct vp_op_share vp_maker_share(const struct vp_tape_maker *maker, const struc
 
 bool vp_maker_trains(const struct vp_tape_maker *maker, enum vp_role role) {
     const struct vp_train *train = &maker->scenario->train;
+    if (role == VP_ROLE_LM_HEAD && maker->scenario->model->tied)
+        role = VP_ROLE_EMBEDDING;
     return !train->lora.enabled && !train->frozen && !train->frozen_roles[role];
 }
 
@@ -55,6 +57,7 @@ uint32_t vp_tensor_new(struct vp_tape_maker *maker, const char *name, struct vp_
                             .grad = grad,
                             .made = maker->step,
                             .read = maker->step,
+                            .needed = UINT32_MAX,
                             .made_in = maker->region,
                             .kept_in = UINT32_MAX};
     return maker->count++;
@@ -90,6 +93,7 @@ uint32_t vp_tensor_cast(struct vp_tape_maker *maker, uint32_t tensor, enum vp_dt
 void vp_tensor_keep(struct vp_tape_maker *maker, uint32_t tensor) {
     struct vp_tensor *t = &maker->tensor[tensor];
     t->kept = true;
+    t->needed = maker->step < t->needed ? maker->step : t->needed;
     t->kept_in &= maker->region;
 }
 
@@ -141,15 +145,17 @@ static void add_items(struct vp_tape_maker *maker, uint32_t input) {
 
 /* Most bytes at one step. Forward: tensors between their making and their last reading that are not
  * on the tape. Backward: the same steps in reverse, a tensor's gradient lives as long as the tensor
- * did. Left out: what one kernel needs inside itself, the second copy while two gradients of one
+ * did; what the steps behind kept is gone by then. Left out: what one kernel needs inside itself, the second copy while two gradients of one
  * tensor are added, and variables that a program holds longer than it reads them. */
 static void add_temporaries(struct vp_tape_maker *maker, uint32_t input, uint32_t output) {
     struct vp_tape *out = maker->out;
 
     for (uint32_t step = 0; step <= maker->step; step++) {
-        struct vp_sum forward = vp_sum(0), backward = vp_sum(0);
+        struct vp_sum forward = vp_sum(0), backward = vp_sum(0), gone = vp_sum(0);
         for (uint32_t i = 0; i < maker->count; i++) {
             const struct vp_tensor *t = &maker->tensor[i];
+            if (t->kept && t->needed > step)
+                gone = vp_sum_add(gone, t->bytes);
             if (t->made > step || t->read < step)
                 continue;
             if (!t->kept && i != input && i != output)
@@ -157,7 +163,8 @@ static void add_temporaries(struct vp_tape_maker *maker, uint32_t input, uint32_
             if (t->grad)
                 backward = vp_sum_add(backward, t->bytes);
         }
-        out->overflow |= forward.overflow || backward.overflow;
+        out->overflow |= forward.overflow || backward.overflow || gone.overflow;
+        backward.v = vp_above(backward.v, gone.v);
         out->forward_temp_bytes = vp_max(out->forward_temp_bytes, forward.v);
         out->backward_temp_bytes = vp_max(out->backward_temp_bytes, backward.v);
     }

@@ -1,7 +1,116 @@
+/* llama.cpp and ollama: buffers per device, and whether each device holds its own. */
 #include "planner/plan/evaluate_parts.h"
 
+static const struct vp_amount *memory_of(const struct vp_hardware *hardware, uint32_t gpu) {
+    for (uint32_t i = 0; i < hardware->group_count; i++) {
+        if (gpu < hardware->groups[i].count)
+            return &hardware->groups[i].memory;
+        gpu -= (uint32_t)hardware->groups[i].count;
+    }
+    return &hardware->memory;
+}
+
+static void fill_gpu(struct vp_result *out, uint32_t index) {
+    const struct vp_llama_place *place = &out->llama->place[index];
+    struct vp_device *device = &out->devices[index];
+
+    vp_device_fold(device, &out->ledger, index);
+    device->first_rank = index;
+    device->ranks = 1;
+    device->stage = index;
+    device->capacity_bytes = place->total_bytes;
+    device->usable_bytes = vp_above(place->total_bytes, place->reserved_bytes);
+    device->reserved_bytes = device->need.likely;
+}
+
+static void fill_host(struct vp_result *out, uint32_t index) {
+    struct vp_device *host = &out->devices[index];
+
+    vp_device_fold(host, &out->ledger, index);
+    host->host = true;
+    host->capacity_bytes = host->usable_bytes = out->scenario->hardware.host_memory_bytes;
+    host->reserved_bytes = host->need.likely;
+}
+
+/* Sums over all devices: bytes that one more token adds, states of one sequence. */
+static void report_cache(struct vp_result *out) {
+    const struct vp_llama_plan *plan = out->llama;
+    struct vp_kv_report *r = &out->kv;
+    uint64_t slots = vp_max(out->scenario->llama.slots, 1);
+
+    for (uint32_t i = 0; i < out->ledger.count; i++) {
+        const struct vp_row *row = &out->ledger.rows[i];
+        bool window = plan->window_cells > 0 && row->inputs > 1 &&
+                      row->input[1].value == plan->window_cells &&
+                      plan->window_cells != plan->cells;
+        if (row->formula == VP_FORMULA_LL_KV && !window && plan->n_ctx > 0)
+            r->bytes_per_token += row->bytes.likely / plan->n_ctx;
+        if (row->formula == VP_FORMULA_LL_STATE)
+            r->state_bytes_per_sequence += row->bytes.likely / slots;
+    }
+    r->known = true;
+    r->max_context = out->scenario->serve.context;
+    r->block_size = 1;
+    r->blocks = r->tokens = plan->n_ctx;
+    if (out->scenario->serve.context > 0)
+        r->max_concurrency_milli = vp_mul_div(plan->n_ctx, 1000, out->scenario->serve.context);
+}
+
+/* Buffers and runtime against what is free: 0 they fit for sure, 1 they may not, 2 they do not. */
+static int short_of(const struct vp_result *out, uint32_t gpu) {
+    const struct vp_amount *memory = memory_of(&out->scenario->hardware, gpu);
+    const struct vp_device *device = &out->devices[gpu];
+    uint64_t taken = out->llama->place[gpu].reserved_bytes;
+
+    if (device->need.low > vp_above(memory->high, taken))
+        return 2;
+    return device->need.high > vp_above(memory->low, taken);
+}
+
+/* What is mapped from the file need not all be there at once. */
+static int short_of_host(const struct vp_result *out) {
+    const struct vp_device *host = &out->devices[out->llama->gpus];
+    uint64_t mapped = 0;
+
+    if (host->capacity_bytes == 0)
+        return 0;
+    for (uint32_t p = out->llama->gpus; p < out->llama->places; p++)
+        mapped += out->llama->place[p].mapped_bytes;
+    if (out->llama->gpus == 0)
+        mapped = 0; /* all of it is read for every token */
+    if (vp_above(host->need.low, mapped) > host->capacity_bytes)
+        return 2;
+    return host->need.high > host->capacity_bytes;
+}
+
+static void judge(struct vp_result *out) {
+    out->verdict = VP_FITS;
+    out->reason = VP_REASON_NONE;
+    if (out->llama->refused)
+        vp_verdict_settle(out, VP_REASON_REFUSED, 2);
+    for (uint32_t g = 0; g < out->llama->gpus; g++)
+        vp_verdict_settle(out, VP_REASON_BUFFERS, short_of(out, g));
+    vp_verdict_settle(out, VP_REASON_HOST, short_of_host(out));
+    vp_verdict_budget(out);
+}
+
 bool vp_evaluate_llama(struct vp_arena *arena, struct vp_result *out) {
-    (void)arena;
-    (void)out;
-    return false;
+    struct vp_llama_plan *plan = VP_NEW(arena, struct vp_llama_plan);
+
+    vp_llama_make(arena, plan, &out->ledger, out->scenario);
+    out->llama = plan;
+    if (plan->overflow || out->ledger.overflow || vp_ledger_too_large(&out->ledger))
+        return false;
+    out->device_count = plan->gpus + 1;
+    out->devices = VP_NEW_ARRAY(arena, out->device_count, struct vp_device);
+    for (uint32_t g = 0; g < plan->gpus; g++) {
+        fill_gpu(out, g);
+        if (vp_device_headroom(&out->devices[g]) < vp_device_headroom(&out->devices[out->worst]))
+            out->worst = g;
+    }
+    fill_host(out, plan->gpus);
+    out->headroom_bytes = vp_device_headroom(&out->devices[out->worst]);
+    report_cache(out);
+    judge(out);
+    return true;
 }

@@ -58,7 +58,7 @@ static uint64_t least_peak_of_several(struct vp_arena *scratch, const struct vp_
     return least;
 }
 
-/* Of all budgets: the smallest that a plan keeps. UINT64_MAX: none within that of the moves. */
+/* The smallest budget that a plan of these moves keeps; above their own budget when none does. */
 static uint64_t least_peak(struct vp_arena *scratch, const struct vp_moves *moves) {
     return moves->others ? least_peak_of_several(scratch, moves) : least_need(scratch, moves);
 }
@@ -137,7 +137,7 @@ void vp_recompute_single(struct vp_arena *arena, struct vp_recompute_answer *out
     vp_moves_make(arena, moves, chain, budget_bytes, inflight, has_segments(class),
                   has_options(class));
     out->least_bytes = least_peak(arena, moves);
-    if (out->least_bytes == UINT64_MAX) {
+    if (out->least_bytes > budget_bytes) {
         out->least_bytes = least_peak_without_budget(arena, chain, class, inflight);
         return;
     }

@@ -23,13 +23,21 @@ struct vp_event {
     uint8_t step;      /* enum vp_step */
     uint32_t id;       /* of the storage; dense, from 0 */
     uint64_t bytes;
-    uint32_t layer;       /* index in the model, VP_NO_LAYER: none */
+    uint32_t layer;       /* index in the model, VP_NO_LAYER (train_stage.h): none */
     uint32_t micro_batch; /* from 0 */
-    uint8_t cause;        /* enum vp_cause of step.h */
+    uint8_t cause;        /* enum vp_train_cause of train_stage.h */
+    uint8_t kept;         /* on a tape, for the backward pass */
 };
 
 enum { VP_STREAMS = 64 };
 
-#define VP_NO_LAYER UINT32_MAX
+/* Where events go as they are made. */
+struct vp_event_sink {
+    void (*event)(void *user, const struct vp_event *event);
+    /* What the layout of memory is now, as one number, which is the same when storages of the same
+     * ids lie at the same places; NULL: nobody can say. */
+    uint64_t (*state)(void *user);
+    void *user;
+};
 
 #endif

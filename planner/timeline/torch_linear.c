@@ -78,7 +78,8 @@ static uint32_t base_kept(const struct vp_torch *t, const struct vp_torch_graph 
                           const struct vp_torch_node *n) {
     if (!t->autocast || is_quantised(t, g, n->role))
         return 0;
-    return (t->weight_bytes > t->compute_bytes) + vp_torch_trains(t, n->role);
+    return (t->weight_bytes > t->compute_bytes ? 1U : 0U) +
+           (vp_torch_trains(t, n->role) ? 1U : 0U);
 }
 
 /* DoRA's norm of base + adapter: whole matrices for a moment. */

@@ -84,7 +84,7 @@ struct vp_torch {
     const struct vp_train_rules *rules;
     struct vp_layout layout;
     const struct vp_torch_graph *graph; /* by block kind */
-    struct vp_torch_sink sink;
+    struct vp_event_sink sink;
 
     struct vp_torch_holder *holder;
     uint32_t holders, capacity, unused;
@@ -95,6 +95,7 @@ struct vp_torch {
     /* stamped on events */
     uint8_t component, step;
     uint32_t layer, micro_batch;
+    uint32_t row; /* of the layer in stage->layer; gradients of embedding and head have rows behind */
 
     /* sizes of one rank */
     uint64_t tokens, batch, sequence, hidden, vocab;
@@ -164,6 +165,6 @@ uint32_t vp_torch_layer_back(struct vp_torch *t, const struct vp_torch_graph *g,
 
 /* Final norm, head and loss, forward and backward: takes the last layer's output over, returns its
  * gradient. *logits: what the caller holds until the step is over, or VP_NO_STORAGE. */
-uint32_t vp_torch_head(struct vp_torch *t, uint32_t in, uint32_t *logits, uint32_t *head_gradient);
+uint32_t vp_torch_head(struct vp_torch *t, uint32_t in, uint32_t *logits);
 
 #endif

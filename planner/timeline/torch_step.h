@@ -17,15 +17,10 @@
 #include "planner/memory/train_stage.h"
 #include "planner/timeline/event.h"
 
-struct vp_torch_sink {
-    void (*event)(void *user, const struct vp_event *event);
-    void *user;
-};
-
 /* Writes the events of two optimizer steps: the first begins without optimizer states and
  * gradients, the second is as all later ones. A VP_EVENT_MARK stands between them. False: a size
  * exceeds 64 bits. */
 bool vp_torch_step(struct vp_arena *arena, const struct vp_scenario *scenario,
-                   const struct vp_train_stage *stage, const struct vp_torch_sink *sink);
+                   const struct vp_train_stage *stage, const struct vp_event_sink *sink);
 
 #endif

@@ -98,7 +98,7 @@ void vp_torch_drop_kept(struct vp_torch *t, uint32_t count) {
 
 void vp_torch_gradient(struct vp_torch *t, uint32_t node, uint32_t slot, uint64_t elements,
                        uint64_t bytes) {
-    uint32_t *place = &t->gradient[t->layer][node * VP_TORCH_SLOTS + slot];
+    uint32_t *place = &t->gradient[t->row][node * VP_TORCH_SLOTS + slot];
     uint8_t component = t->component;
     t->component = VP_C_GRADIENTS;
     uint32_t id = vp_torch_take(t, elements, bytes, 1);

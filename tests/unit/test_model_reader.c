@@ -186,7 +186,7 @@ static void config_files(void **state) {
     fixture_text_file(&f, "run.yaml", "vramplan: 1\nmodel: x\n");
     refused("run.yaml", VP_D_BAD_VALUE, "is a scenario");
     fixture_text_file(&f, "net.gguf", "GGUF");
-    refused("net.gguf", VP_D_UNMODELLED, "GGUF");
+    refused("net.gguf", VP_D_GGUF, "truncated");
     make_folder("nothing");
     refused("nothing/", VP_D_FILE_MISSING, "config.json");
 }
@@ -323,7 +323,7 @@ static void maps(void **state) {
         read_model("{hidden_size: 64, vocab_size: 9, blocks: [{attention: {kind: gqa, heads: 2,\n"
                    " kv_heads: 2, head_dim: 8}, norms: 0, mlp: {kind: none}}]}"),
         VP_OK);
-    refused("{gguf: {general.architecture: llama}}", VP_D_UNMODELLED, "GGUF");
+    refused("{gguf: {general.architecture: llama}}", VP_D_MODEL_FIELD, "llama.block_count");
     refused("{from: [a]}", VP_D_BAD_VALUE, "model.from");
     refused("{from: ~}", VP_D_BAD_VALUE, "model.from");
     fixture_text_file(&f, "loop.yaml", "from: loop.yaml\nhidden_size: 3\n");

@@ -1,0 +1,154 @@
+#include "planner/import/finish_llama_model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/base/text.h"
+#include "planner/doc/node.h"
+#include "planner/import/model_reader.h"
+#include "planner/import/regex.h"
+
+/* ---- what is not known ---- */
+
+static const char *unknown_cache(const struct vp_model *model) {
+    for (uint32_t b = 0; b < model->block_count; b++) {
+        const struct vp_attention *both[2] = {&model->blocks[b].attention,
+                                              &model->blocks[b].second};
+        for (int i = 0; i < 2; i++) {
+            if (both[i]->kind == VP_ATTENTION_COMPRESSED)
+                return "its layers keep condensed streams beside a window";
+            if (both[i]->index_heads > 0)
+                return "its sparse attention keeps a cache of an indexer";
+            if (both[i]->source_tokens > 0)
+                return "its cross attention keeps an encoder's output";
+            if (both[i]->kind == VP_ATTENTION_LINEAR && both[i]->linear == VP_LINEAR_LIGHTNING)
+                return "llama.cpp has no lightning attention";
+        }
+    }
+    return model->cache_unknown;
+}
+
+static bool check_cache(struct vp_ctx *ctx, const struct vp_scenario *s) {
+    const char *why = unknown_cache(s->model);
+
+    if (!why)
+        return true;
+    vp_diag_add(ctx->diags, VP_D_UNMODELLED, &s->model->pos,
+                "llama.cpp's cache of this model is not known: %s", why);
+    vp_diag_hint(ctx->diags, "no answer is given; describe a model of ordinary layers with "
+                             "`blocks:` to bound it");
+    return false;
+}
+
+/* ---- --override-tensor ---- */
+
+/* "CPU", "CUDA0", "ROCm1", "Vulkan0", "CUDA_Host": the device's number ends the name. */
+static int32_t device_of(const char *name) {
+    size_t n = strlen(name);
+
+    while (n > 0 && name[n - 1] >= '0' && name[n - 1] <= '9')
+        n--;
+    if (!name[n] || n == 0 || strlen(name + n) > 3)
+        return VP_LLAMA_HOST;
+    return (int32_t)strtol(name + n, NULL, 10);
+}
+
+static bool add_override(struct vp_ctx *ctx, struct vp_scenario *s, const char *text) {
+    struct vp_llama *l = &s->llama;
+    const char *equals = strrchr(text, '=');
+
+    if (!equals || equals == text || !equals[1] || l->overrides == VP_LLAMA_MAX_OVERRIDES) {
+        vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &s->source[VP_F_OVERRIDE_TENSOR].pos,
+                    "override_tensor must be PATTERN=BUFFER, at most %d of them, not %.100s",
+                    VP_LLAMA_MAX_OVERRIDES, text);
+        return false;
+    }
+    struct vp_llama_override *o = &l->override[l->overrides++];
+    o->pattern = vp_arena_text(ctx->arena, text, (size_t)(equals - text));
+    o->device = device_of(equals + 1);
+    if (o->device < (int64_t)s->hardware.count)
+        return true;
+    vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &s->source[VP_F_OVERRIDE_TENSOR].pos,
+                "override_tensor names device %.40s, but there are only %d", equals + 1,
+                (int)s->hardware.count);
+    return false;
+}
+
+/* The first pattern that matches anywhere in a name holds. */
+static bool place_by_pattern(struct vp_ctx *ctx, struct vp_scenario *s) {
+    const struct vp_gguf_table *table = s->model->gguf;
+    struct vp_llama *l = &s->llama;
+    int16_t *placed = VP_NEW_ARRAY(ctx->arena, table->count, int16_t);
+
+    for (uint32_t i = 0; i < table->count; i++)
+        placed[i] = VP_LLAMA_BY_LAYER;
+    for (uint32_t o = l->overrides; o-- > 0;) {
+        const char *pattern = vp_arena_printf(ctx->arena, ".*(?:%s)", l->override[o].pattern);
+        const struct vp_regex *regex;
+        const char *why;
+        if (!vp_regex_compile(ctx->arena, &regex, &why, pattern)) {
+            vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &s->source[VP_F_OVERRIDE_TENSOR].pos,
+                        "override_tensor: \"%.100s\" is no regular expression: %s",
+                        l->override[o].pattern, why);
+            return false;
+        }
+        for (uint32_t i = 0; i < table->count; i++)
+            if (vp_regex_match(regex, table->tensor[i].name))
+                placed[i] = (int16_t)l->override[o].device;
+    }
+    l->placed = placed;
+    return true;
+}
+
+static bool set_overrides(struct vp_ctx *ctx, struct vp_scenario *s) {
+    const char *at = s->llama.override_text;
+
+    if (!vp_finish_is_given(s, VP_F_OVERRIDE_TENSOR) || !at)
+        return true;
+    while (*at) {
+        size_t n = strcspn(at, ",");
+        if (n > 0 && !add_override(ctx, s, vp_arena_text(ctx->arena, at, n)))
+            return false;
+        at += n + (at[n] != '\0');
+    }
+    return s->llama.overrides == 0 || place_by_pattern(ctx, s);
+}
+
+/* ---- the encoder ---- */
+
+static bool read_encoder(struct vp_ctx *ctx, struct vp_scenario *s) {
+    struct vp_llama *l = &s->llama;
+    const struct vp_pos *pos = &s->source[VP_F_MMPROJ].pos;
+
+    if (!vp_finish_is_given(s, VP_F_MMPROJ) || !l->mmproj)
+        return true;
+    const struct vp_node *node = vp_node_scalar(ctx, VP_NODE_TEXT, l->mmproj, *pos);
+    if (vp_model_read(ctx, &l->mmproj_model, node, NULL) != VP_OK)
+        return false;
+    if (l->mmproj_model->gguf)
+        return true;
+    vp_diag_add(ctx->diags, VP_D_BAD_VALUE, pos, "mmproj must be a GGUF file");
+    return false;
+}
+
+/* ---- the table ---- */
+
+static enum vp_status set_table(struct vp_ctx *ctx, struct vp_scenario *s) {
+    bool stored = vp_name_eq(s->precision.weights, "checkpoint");
+
+    if (s->model->gguf && stored)
+        return VP_OK;
+    vp_diag_add(ctx->diags, VP_D_UNMODELLED, &s->model->pos, "no table");
+    return VP_ERR_INPUT;
+}
+
+enum vp_status vp_finish_llama_model(struct vp_ctx *ctx, struct vp_scenario *s) {
+    if (!check_cache(ctx, s))
+        return VP_ERR_INPUT;
+    enum vp_status status = set_table(ctx, s);
+    if (status != VP_OK)
+        return status;
+    if (!set_overrides(ctx, s) || !read_encoder(ctx, s))
+        return VP_ERR_INPUT;
+    return VP_OK;
+}

@@ -1,0 +1,113 @@
+#include "reports/train_json.h"
+
+#include <string.h>
+
+enum { FIGURES = 13 };
+
+struct figure {
+    const char *key;
+    struct vp_amount amount;
+};
+
+/* Keys of the engine report, in the order of the contract. */
+static void figures_of(struct figure out[FIGURES], const struct vp_training_stage *stage) {
+    const struct vp_train_stage *n = &stage->numbers;
+    const struct figure figures[FIGURES] = {
+        {"parameter_bytes", vp_exactly(n->parameter_bytes)},
+        {"gradient_bytes", vp_exactly(n->gradient_bytes)},
+        {"optimizer_bytes", vp_exactly(n->optimizer_bytes)},
+        {"master_bytes", vp_exactly(n->master_bytes)},
+        {"saved_bytes", vp_exactly(n->saved_bytes)},
+        {"saved_peak_bytes", vp_exactly(n->saved_peak_bytes)},
+        {"logits_peak_bytes", vp_exactly(n->logits_peak_bytes)},
+        {"optimizer_step_temp_bytes", vp_exactly(n->step_temp_bytes)},
+        {"recomputed_block_forwards", vp_exactly(n->recomputed_forwards)},
+        {"allocated_bytes", stage->allocated},
+        {"allocated_peak_bytes", stage->allocated_peak},
+        {"reserved_peak_bytes", stage->reserved_peak},
+        {"first_step_peak_bytes", vp_exactly(stage->first_step_peak_bytes)},
+    };
+    memcpy(out, figures, sizeof figures);
+}
+
+static void key_u64(struct vp_json *json, const char *key, uint64_t v) {
+    vp_json_key(json, key);
+    vp_json_u64(json, v);
+}
+
+static void likely_figures(struct vp_json *json, const struct vp_training_stage *stage) {
+    struct figure figures[FIGURES];
+
+    figures_of(figures, stage);
+    for (int i = 0; i < FIGURES; i++)
+        key_u64(json, figures[i].key, figures[i].amount.likely);
+}
+
+void vp_train_json_report(struct vp_json *json, const struct vp_result *result) {
+    const struct vp_training_stage *worst = &result->training.stage[result->training.worst];
+    struct figure figures[FIGURES];
+
+    vp_json_key(json, "engine_report");
+    vp_json_map(json);
+    likely_figures(json, worst);
+    vp_json_end(json, '}');
+    figures_of(figures, worst);
+    vp_json_key(json, "intervals");
+    vp_json_map(json);
+    for (int i = 0; i < FIGURES; i++) {
+        if (figures[i].amount.low == figures[i].amount.high)
+            continue;
+        vp_json_key(json, figures[i].key);
+        vp_json_map_inline(json);
+        key_u64(json, "low", figures[i].amount.low);
+        key_u64(json, "high", figures[i].amount.high);
+        vp_json_end(json, '}');
+    }
+    vp_json_end(json, '}');
+}
+
+static void instant(struct vp_json *json, const struct vp_instant *at) {
+    vp_json_map_inline(json);
+    vp_json_key(json, "instant");
+    vp_json_text(json, vp_step_name(at->step));
+    vp_json_key(json, "cause");
+    vp_json_text(json, at->cause);
+    vp_json_key(json, "layer");
+    if (at->layer == VP_NO_LAYER)
+        vp_json_null(json);
+    else
+        vp_json_u64(json, at->layer);
+    vp_json_key(json, "bytes");
+    vp_json_map(json);
+    key_u64(json, "low", at->bytes.low);
+    key_u64(json, "likely", at->bytes.likely);
+    key_u64(json, "high", at->bytes.high);
+    vp_json_end(json, '}');
+    vp_json_end(json, '}');
+}
+
+void vp_train_json_training(struct vp_json *json, const struct vp_result *result) {
+    const struct vp_training_report *report = &result->training;
+    const struct vp_training_stage *worst = &report->stage[report->worst];
+
+    vp_json_key(json, "training");
+    vp_json_map(json);
+    vp_json_key(json, "stages");
+    vp_json_list(json);
+    for (uint32_t i = 0; i < report->stages; i++) {
+        vp_json_map(json);
+        key_u64(json, "layers", report->stage[i].numbers.layers);
+        key_u64(json, "in_flight", report->stage[i].numbers.in_flight);
+        likely_figures(json, &report->stage[i]);
+        vp_json_end(json, '}');
+    }
+    vp_json_end(json, ']');
+    vp_json_key(json, "peak");
+    instant(json, &worst->peak);
+    vp_json_key(json, "candidates");
+    vp_json_list(json);
+    for (size_t i = 0; i < sizeof worst->candidate / sizeof *worst->candidate; i++)
+        instant(json, &worst->candidate[i]);
+    vp_json_end(json, ']');
+    vp_json_end(json, '}');
+}
