@@ -182,6 +182,18 @@ static void take_special(struct vp_ctx *ctx, struct vp_args *args, enum vp_optio
     case VP_OPTION_FRONTIER:
         take_once(ctx, &args->frontier, option, value);
         break;
+    case VP_OPTION_STAGE:
+        take_once(ctx, &args->stage, option, value);
+        break;
+    case VP_OPTION_PLOT:
+        take_once(ctx, &args->plot, option, value);
+        break;
+    case VP_OPTION_CHROME_TRACE:
+        take_once(ctx, &args->chrome_trace, option, value);
+        break;
+    case VP_OPTION_CSV:
+        take_once(ctx, &args->csv, option, value);
+        break;
     case VP_OPTION_EXPLAIN:
         args->explain = true;
         break;

@@ -35,8 +35,9 @@ static void read_options(struct vp_ctx *ctx, struct problem *out, const struct v
     }
     if (args->inflight && (!vp_parse_u64(&out->inflight, args->inflight) || out->inflight == 0 ||
                            out->inflight > VP_CHAIN_MAX_INFLIGHT)) {
-        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--inflight is a number from 1 to %d, not '%s'",
-                    VP_CHAIN_MAX_INFLIGHT, args->inflight);
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
+                    "--inflight is a number from 1 to %d, not '%s'", VP_CHAIN_MAX_INFLIGHT,
+                    args->inflight);
         out->inflight = 1;
     }
     out->class = out->inflight > 1 ? VP_PLACE_PIPELINE : VP_PLACE_JOINT;

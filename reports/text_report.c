@@ -4,6 +4,7 @@
 
 #include "planner/base/text.h"
 #include "planner/base/units.h"
+#include "reports/llama_text.h"
 #include "reports/report.h"
 #include "reports/sections.h"
 #include "reports/train_report.h"
@@ -423,6 +424,8 @@ void vp_report_text(struct vp_buf *out, const struct vp_result *result,
     } else {
         reserved(&page, result);
         vp_section_devices(&page, result);
+        if (result->llama)
+            vp_llama_section(&page, result);
         prices(&page, result);
         kv_groups(&page, result);
     }

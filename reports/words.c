@@ -222,11 +222,27 @@ static void add_policy(struct vp_buf *out, const struct vp_result *result) {
     vp_buf_printf(out, ", %s %s GiB", on_top ? "with graphs on top" : "usable", usable);
 }
 
+/* "1 x AMD Radeon RX 7900 XTX, 23.98 GiB; 1 x AMD Radeon RX 7600 XT, 15.98 GiB" */
+static const char *device_groups(struct vp_arena *arena, const struct vp_hardware *hardware) {
+    struct vp_buf out = {.arena = arena};
+    for (uint32_t i = 0; i < hardware->group_count; i++) {
+        const struct vp_device_group *group = &hardware->groups[i];
+        vp_buf_printf(&out, "%s%" PRIu64 " x %s, %s GiB", i ? "; " : "", group->count,
+                      group->gpu.name, vp_format_gib(arena, group->memory_bytes, 2));
+        if (group->reserved_bytes)
+            vp_buf_printf(&out, " of which others take %s",
+                          vp_format_gib(arena, group->reserved_bytes, 2));
+    }
+    return vp_buf_text(&out);
+}
+
 const char *vp_words_devices(struct vp_arena *arena, const struct vp_result *result) {
     const struct vp_hardware *hardware = &result->scenario->hardware;
     const struct vp_device *worst = &result->devices[result->worst];
     struct vp_buf out = {.arena = arena};
     const char *name = hardware->gpu.name ? hardware->gpu.name : hardware->gpu_name;
+    if (hardware->group_count > 1)
+        return device_groups(arena, hardware);
     vp_buf_printf(&out, "%" PRIu64 " x %s", hardware->count, name ? name : "device");
     add_layout(&out, &result->scenario->parallel);
     if (hardware->nodes > 1)

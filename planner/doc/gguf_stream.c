@@ -126,8 +126,24 @@ const char *vp_gguf_text(struct vp_gguf_stream *s, size_t keep, const char *what
     return text;
 }
 
+/* A text that lies in the buffer as a whole; what does not is left to the general way, which also
+ * holds the cap. Tokenizers have hundreds of thousands. */
+static bool skip_buffered(struct vp_gguf_stream *s) {
+    enum { LENGTH_BYTES = 8 };
+    size_t left = s->end - s->next;
+    if (left < LENGTH_BYTES)
+        return false;
+    uint64_t n = number(s, s->buffer + s->next, LENGTH_BYTES);
+    if (n > left - LENGTH_BYTES)
+        return false;
+    s->next += LENGTH_BYTES + (size_t)n;
+    s->at += LENGTH_BYTES + n;
+    return true;
+}
+
 bool vp_gguf_skip_texts(struct vp_gguf_stream *s, uint64_t count, const char *what) {
     for (uint64_t i = 0; i < count && s->status == VP_OK; i++)
-        vp_gguf_skip(s, vp_gguf_u64(s, what), what);
+        if (!skip_buffered(s))
+            vp_gguf_skip(s, vp_gguf_u64(s, what), what);
     return s->status == VP_OK;
 }

@@ -1,5 +1,6 @@
 #include "planner/import/description.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "planner/base/text.h"
@@ -156,17 +157,27 @@ static enum vp_status list_tensors(struct finding *f, const char *folder, bool n
 
 /* ---- GGUF ---- */
 
-/* The keys do not say whether the head is the embedding: the tensors do. */
-static void add_tied(struct finding *f, const struct vp_gguf *file) {
-    bool embedding = false, head = false;
+/* What the tensors say and the keys may leave open, so that the description is whole without the
+ * file: the vocabulary (else the tokenizer's length, which is not kept) and a tied head. */
+static void complete_keys(struct finding *f, const struct vp_gguf *file) {
+    const struct vp_gguf_entry *embedding = NULL;
+    const char *arch = vp_node_text(vp_node_get(file->metadata, "general.architecture"));
+    struct vp_pos pos = {.file = file->source};
+    bool head = false;
     for (uint32_t i = 0; i < file->tensor_count; i++) {
-        embedding |= strcmp(file->tensors[i].name, "token_embd.weight") == 0;
+        if (strcmp(file->tensors[i].name, "token_embd.weight") == 0)
+            embedding = &file->tensors[i];
         head |= strcmp(file->tensors[i].name, "output.weight") == 0;
     }
-    struct vp_pos pos = {.file = file->source};
-    if (embedding)
-        vp_node_set(f->ctx, f->out->config, "tie_word_embeddings", pos,
-                    vp_node_scalar(f->ctx, VP_NODE_BOOL, head ? "false" : "true", pos));
+    if (!embedding || !arch)
+        return;
+    vp_node_set(f->ctx, f->out->config, "tie_word_embeddings", pos,
+                vp_node_scalar(f->ctx, VP_NODE_BOOL, head ? "false" : "true", pos));
+    const char *key = vp_arena_printf(f->ctx->arena, "%s.vocab_size", arch);
+    const char *rows = vp_arena_printf(f->ctx->arena, "%" PRIu64, embedding->ne[1]);
+    if (!vp_node_get(file->metadata, key))
+        vp_node_set(f->ctx, file->metadata, key, pos,
+                    vp_node_scalar(f->ctx, VP_NODE_INT, rows, pos));
 }
 
 static enum vp_status find_gguf(struct finding *f, const char *path) {
@@ -177,7 +188,7 @@ static enum vp_status find_gguf(struct finding *f, const char *path) {
         return status;
     struct vp_pos pos = {.file = file->source};
     f->out->config = vp_node_new(ctx, VP_NODE_MAP, pos);
-    add_tied(f, file);
+    complete_keys(f, file);
     vp_node_set(ctx, f->out->config, "gguf", pos, file->metadata);
     f->out->gguf = file;
     f->out->name = vp_document_stem(ctx, path);

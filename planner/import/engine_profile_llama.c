@@ -87,7 +87,9 @@ static void read_compute(struct vp_situation *s, struct vp_llama_rules *out) {
     out->few_outputs = read_perhaps(s, "few_outputs");
     out->host_inputs = vp_rule_number(s, "host_inputs");
     out->copies = vp_rule_number(s, "copies");
-    out->spread_permille = vp_rule_interval(s, vp_rule_row(s, "spread_permille"), "value", 1);
+    out->spread_logits = vp_rule_interval(s, vp_rule_row(s, "spread_logits"), "value", 1);
+    out->spread_layers = vp_rule_interval(s, vp_rule_row(s, "spread_layers"), "value", 1);
+    out->spread_copies = vp_rule_interval(s, vp_rule_row(s, "spread_copies"), "value", 1);
 }
 
 void vp_rules_read_llama(struct vp_situation *s, struct vp_rules *rules) {

@@ -36,13 +36,28 @@ static bool find_torch(struct vp_situation *s, struct vp_scenario *torch) {
     return false;
 }
 
-/* A number in the row, or the value of the argument that the row names. */
-static bool row_number(const struct vp_situation *s, const struct vp_node *row, uint64_t *out) {
+/* The user's own number, where a row says that an argument is the value. */
+static void read_argument(struct vp_situation *s, const char *key, uint64_t *out) {
+    const uint64_t most = UINT64_C(1) << 40;
+    const struct vp_engine *engine = &s->scenario->engine;
+
+    for (uint32_t i = 0; i < engine->arg_count; i++) {
+        const struct vp_engine_arg *arg = &engine->args[i];
+        if (!vp_text_eq(arg->key, key) || (vp_parse_u64(out, arg->value) && *out <= most))
+            continue;
+        vp_diag_add(s->ctx->diags, VP_D_BAD_VALUE, &arg->pos,
+                    "engine.args.%s must be a whole number, not %.100s", key, arg->value);
+        s->broken = true;
+    }
+}
+
+static bool read_count(struct vp_situation *s, const struct vp_node *row, uint64_t *out) {
     const char *key = vp_node_text(vp_node_get(row, "from_arg"));
 
-    if (key)
-        return vp_parse_u64(out, vp_engine_arg(&s->scenario->engine, key));
-    return vp_node_u64(out, vp_node_get(row, "value"));
+    if (!key)
+        return vp_node_u64(out, vp_node_get(row, "value"));
+    read_argument(s, key, out);
+    return true;
 }
 
 static void read_rule(struct vp_situation *s, const struct rule *rule, struct vp_train_rules *out) {
@@ -57,7 +72,7 @@ static void read_rule(struct vp_situation *s, const struct rule *rule, struct vp
         ok = vp_node_bool(member, vp_node_get(row, "value"));
         break;
     case COUNT:
-        ok = row_number(s, row, member);
+        ok = read_count(s, row, member);
         break;
     case AMOUNT:
         *(struct vp_amount *)member = vp_rule_interval(s, row, "value", UINT64_C(1) << 20);

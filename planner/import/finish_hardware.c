@@ -86,11 +86,65 @@ static void assume_driver_total(struct vp_ctx *ctx, struct vp_scenario *s) {
 }
 
 static enum vp_status no_total(struct vp_ctx *ctx, const struct vp_scenario *s) {
+    bool apu = s->hardware.gpu.gtt_ppb > 0;
     vp_diag_add(ctx->diags, VP_D_MISSING_VALUE, &s->source[VP_F_GPU].pos,
                 "hardware.memory is missing: the profile of %s names no total", s->hardware.gpu.id);
-    vp_diag_hint(ctx->diags, "hardware.memory: the total that torch or hipMemGetInfo reports; on "
-                             "an APU it follows from the GTT limit, for example 62.5 GiB");
+    if (apu)
+        vp_diag_hint(ctx->diags,
+                     "an APU's total is a setting: hardware.gtt (ttm.pages_limit x 4096 bytes; "
+                     "amdgpu.gttsize on older kernels) and hardware.carve_out (firmware), or "
+                     "hardware.memory as HIP reports it; with hardware.host_memory the kernel's "
+                     "default is taken. Windows, WSL and Vulkan have limits of their own");
+    else
+        vp_diag_hint(ctx->diags, "hardware.memory: the total that torch or hipMemGetInfo reports");
     return VP_ERR_INPUT;
+}
+
+/* HIP's total on an APU is one of two pools, never their sum: what the driver may map (GTT) where
+ * that is the larger one, else what the firmware sets aside (profiles/gpus, strix-halo-note). */
+static bool take_pools(struct vp_ctx *ctx, struct vp_scenario *s) {
+    struct vp_hardware *hw = &s->hardware;
+    bool given = vp_finish_is_given(s, VP_F_CARVE_OUT) || vp_finish_is_given(s, VP_F_GTT);
+    if (hw->gpu.gtt_ppb == 0 || !given || vp_max(hw->carve_out_bytes, hw->gtt_bytes) == 0)
+        return false;
+    hw->memory_bytes = vp_max(hw->carve_out_bytes, hw->gtt_bytes);
+    hw->memory = vp_exactly(hw->memory_bytes);
+    vp_finish_note(s, VP_F_MEMORY, VP_ORIGIN_DERIVED,
+                   "the larger of carve_out and gtt, as HIP uses it; Vulkan uses both");
+    if (hw->gtt_bytes >= hw->carve_out_bytes)
+        return true;
+    vp_diag_add(ctx->diags, VP_D_APU_POOL, &s->source[VP_F_CARVE_OUT].pos,
+                "hardware.carve_out is the larger pool: some ROCm versions allocate from the GTT "
+                "of %s GiB all the same",
+                vp_format_gib(ctx->arena, hw->gtt_bytes, 2));
+    vp_diag_hint(ctx->diags,
+                 "a small carve-out and ttm.pages_limit=%" PRIu64
+                 " give %s GiB, which all of them use",
+                 hw->carve_out_bytes / 4096, vp_format_gib(ctx->arena, hw->carve_out_bytes, 2));
+    return true;
+}
+
+/* Without settings: the kernel maps a share of the host's memory, of which the firmware may have
+ * taken a part before. */
+static bool take_default_pool(struct vp_ctx *ctx, struct vp_scenario *s) {
+    struct vp_hardware *hw = &s->hardware;
+    enum { BILLION = 1000000000 };
+    uint64_t all = hw->host_memory_bytes;
+    if (hw->gpu.gtt_ppb == 0 || all == 0)
+        return false;
+    uint64_t most = vp_mul_div(all, hw->gpu.gtt_ppb, BILLION);
+    hw->memory = (struct vp_amount){most - most / 8, most - most / 32, most};
+    hw->memory_bytes = hw->memory.likely;
+    vp_finish_note(s, VP_F_MEMORY, VP_ORIGIN_DERIVED,
+                   "the kernel's default limit of GTT for this host memory");
+    vp_diag_add(ctx->diags, VP_D_APU_POOL, &s->source[VP_F_GPU].pos,
+                "neither hardware.memory nor hardware.gtt says what %s may map: the kernel's "
+                "default, %s GiB of %s, is taken",
+                hw->gpu.id, vp_format_gib(ctx->arena, hw->memory_bytes, 2),
+                vp_format_gib(ctx->arena, all, 2));
+    vp_diag_hint(ctx->diags,
+                 "ttm.pages_limit=N (pages of 4096 bytes) raises it; 25165824 is 96 GiB");
+    return true;
 }
 
 static enum vp_status given_memory(struct vp_ctx *ctx, struct vp_scenario *s) {
@@ -110,6 +164,10 @@ static enum vp_status resolve_memory(struct vp_ctx *ctx, struct vp_scenario *s) 
     const struct vp_gpu *gpu = &hw->gpu;
     if (vp_finish_is_given(s, VP_F_MEMORY))
         return given_memory(ctx, s);
+    if (take_pools(ctx, s))
+        return VP_OK;
+    if (!gpu->runtime_mib && take_default_pool(ctx, s))
+        return VP_OK;
     if (gpu->runtime_mib)
         hw->memory = (struct vp_amount){gpu->runtime_mib_low * MIB, gpu->runtime_mib * MIB,
                                         gpu->runtime_mib_high * MIB};
@@ -136,8 +194,52 @@ static void take_processor(struct vp_scenario *s) {
     hw->reserved_bytes = 0;
 }
 
+/* Each group as if it stood alone. */
+static enum vp_status resolve_groups(struct vp_ctx *ctx, struct vp_scenario *s) {
+    struct vp_hardware *hw = &s->hardware;
+    for (uint32_t i = 0; i < hw->group_count; i++) {
+        struct vp_device_group *group = &hw->groups[i];
+        struct vp_scenario one = *s;
+        one.hardware.group_count = 0;
+        one.hardware.gpu = group->gpu;
+        one.hardware.count = group->count;
+        one.hardware.reserved_bytes = group->reserved_bytes;
+        one.source[VP_F_GPU].pos = one.source[VP_F_MEMORY].pos = group->pos;
+        if (group->memory_bytes > 0) {
+            one.hardware.memory_bytes = group->memory_bytes;
+            one.source[VP_F_MEMORY].origin = VP_ORIGIN_FILE;
+        }
+        enum vp_status status = vp_finish_hardware(ctx, &one);
+        if (status != VP_OK)
+            return status;
+        group->gpu = one.hardware.gpu;
+        group->memory_bytes = one.hardware.memory_bytes;
+        group->memory = one.hardware.memory;
+        if (i == 0) {
+            hw->gpu = group->gpu;
+            hw->memory_bytes = group->memory_bytes;
+            hw->memory = group->memory;
+            hw->reserved_bytes = group->reserved_bytes;
+            s->source[VP_F_MEMORY] = one.source[VP_F_MEMORY];
+        }
+    }
+    /* the groups say it, each for itself */
+    s->source[VP_F_RESERVED] = s->source[VP_F_GPU];
+    if (hw->group_count > 1)
+        s->source[VP_F_MEMORY] = s->source[VP_F_GPU];
+    if (hw->group_count == 1 || vp_engine_is_llama(s->engine.kind))
+        return VP_OK;
+    vp_diag_add(ctx->diags, VP_D_UNMODELLED, &hw->groups[1].pos,
+                "%s on unlike devices is not modelled: its ranks carry equal loads",
+                s->engine.name);
+    vp_diag_hint(ctx->diags, "plan for the smallest of them: hardware: {gpu, count}");
+    return VP_ERR_INPUT;
+}
+
 enum vp_status vp_finish_hardware(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_hardware *hw = &s->hardware;
+    if (hw->group_count > 0)
+        return resolve_groups(ctx, s);
     if (vp_engine_is_llama(s->engine.kind) && vp_finish_is_given(s, VP_F_COUNT) && hw->count == 0) {
         take_processor(s);
         return VP_OK;

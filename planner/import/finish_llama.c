@@ -271,6 +271,8 @@ static void set_layers(struct vp_scenario *s) {
                          rules->fit ? "all, unless the engine's own fit lowers it"
                          : rules->default_gpu_layers == 0 ? "this version's default: none"
                                                           : "all");
+    if (!l->fit_layers)
+        return;
     vp_finish_number(s, VP_F_FIT_TARGET, &l->fit_margin_mib, 1024, VP_ORIGIN_DEFAULT,
                      "llama-server's default");
     vp_finish_number(s, VP_F_FIT_CTX, &l->fit_context_least, 4096, VP_ORIGIN_DEFAULT,
@@ -305,14 +307,16 @@ static void set_switches(struct vp_scenario *s) {
 }
 
 /* Parallelism has other words here. */
-static void check_parallel(struct vp_ctx *ctx, const struct vp_scenario *s) {
-    static const enum vp_field SIZES[] = {VP_F_TENSOR, VP_F_PIPELINE, VP_F_DATA, VP_F_EXPERT,
-                                          VP_F_CONTEXT_PARALLEL};
+static void check_parallel(struct vp_ctx *ctx, struct vp_scenario *s) {
+    static const enum vp_field SIZES[] = {VP_F_TENSOR, VP_F_PIPELINE,         VP_F_DATA,
+                                          VP_F_EXPERT, VP_F_CONTEXT_PARALLEL, VP_F_ATTENTION_DATA};
     const uint64_t sizes[] = {s->parallel.tensor, s->parallel.pipeline, s->parallel.data,
-                              s->parallel.expert, s->parallel.context};
+                              s->parallel.expert, s->parallel.context,  s->parallel.attention_data};
 
     for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
-        if (!vp_finish_is_given(s, SIZES[i]) || sizes[i] < 2)
+        if (!vp_finish_is_given(s, SIZES[i]))
+            s->source[SIZES[i]].origin = VP_ORIGIN_UNSET; /* nothing that anybody assumes */
+        if (s->source[SIZES[i]].origin == VP_ORIGIN_UNSET || sizes[i] < 2)
             continue;
         vp_diag_add(ctx->diags, VP_D_CONTRADICTION, &s->source[SIZES[i]].pos,
                     "%s has no %s: it divides layers over hardware.count devices", s->engine.name,

@@ -30,7 +30,8 @@ void vp_finish_train_parallel(struct vp_scenario *s) {
     if (counted && s->hardware.count >= copy)
         vp_finish_number(s, VP_F_DATA, &p->data, s->hardware.count / copy, VP_ORIGIN_DERIVED,
                          "the devices that tensor, pipeline and context parallelism leave");
-    vp_finish_number(s, VP_F_DATA, &p->data, 1, VP_ORIGIN_DEFAULT, ONE);
+    else
+        vp_finish_number(s, VP_F_DATA, &p->data, 1, VP_ORIGIN_DEFAULT, ONE);
     struct vp_sum all = vp_sum_mul(vp_sum(copy), p->data);
     vp_finish_number(s, VP_F_COUNT, &s->hardware.count, all.overflow ? UINT64_MAX : all.v,
                      VP_ORIGIN_DERIVED, "tensor x pipeline x context x data");

@@ -37,7 +37,9 @@ static uint64_t vocabulary(struct vp_gguf_source *s) {
 }
 
 static void read_ends(struct vp_gguf_source *s, int tied) {
+    enum { MOST_SEGMENTS = 65536 };
     struct vp_model *model = s->model;
+    uint64_t segments = 0;
     unsigned traits = s->arch->traits, extra = s->arch->extra;
     bool encoder = traits & VP_T_ENCODER, head = !encoder || (extra & VP_G_HAS_HEAD);
     model->vocab = vocabulary(s);
@@ -53,7 +55,8 @@ static void read_ends(struct vp_gguf_source *s, int tied) {
                                                         : VP_NORM_RMS;
     model->embedding_norm = extra & VP_G_EMBEDDING_NORM;
     model->learned_positions = extra & VP_G_POSITIONS ? model->max_position : 0;
-    model->token_types = vp_gguf_key_count(&s->k, "tokenizer.ggml.token_type_count");
+    vp_node_u64(&segments, vp_node_get(s->k.map, "tokenizer.ggml.token_type_count"));
+    model->token_types = encoder ? vp_min(segments, MOST_SEGMENTS) : 0;
     model->rotary_positions = 0; /* llama.cpp keeps no tables */
     model->dtype = VP_DTYPE_FP16;
 }
@@ -96,6 +99,7 @@ static enum vp_status unknown(struct vp_gguf_source *s) {
     model->max_position = vp_gguf_key_or(&s->k, "context_length", 0);
     model->lm_head = model->embedding;
     model->tied = model->lm_head && !s->facts.output;
+    model->final_norm = s->facts.output_norm != NULL;
     model->dtype = VP_DTYPE_FP16;
     for (uint32_t i = 0; i < s->k.layers; i++) {
         struct vp_attention *a = &layers[i].attention;
@@ -142,6 +146,20 @@ static const char *architecture(struct vp_gguf_source *s) {
     return NULL;
 }
 
+/* Projectors of images and adapters are GGUF files as well. */
+static bool is_model(struct vp_gguf_source *s) {
+    const struct vp_node *type = vp_node_get(s->k.map, "general.type");
+    const char *text = type ? vp_node_text(type) : NULL;
+    bool projector = strcmp(s->k.arch, "clip") == 0 || vp_text_eq(text, "mmproj");
+    if (!projector && !vp_text_eq(text, "adapter"))
+        return true;
+    vp_diag_add(s->k.ctx->diags, VP_D_MODEL_FIELD, &s->k.map->pos,
+                projector ? "general.architecture: a projector of images (mmproj), not a model"
+                          : "general.type: an adapter (LoRA), not a model");
+    vp_diag_hint(s->k.ctx->diags, "name the GGUF file of the language model");
+    return false;
+}
+
 /* Blocks that run and those of token prediction behind them. */
 static bool count_layers(struct vp_gguf_source *s, const struct vp_gguf *file) {
     struct vp_gguf_keys *k = &s->k;
@@ -165,8 +183,13 @@ static enum vp_status read_layers(struct vp_gguf_source *s) {
     struct vp_ctx *ctx = s->k.ctx;
     struct vp_block *layers = VP_NEW_ARRAY(ctx->arena, s->k.layers, struct vp_block);
     enum vp_status status = VP_OK;
-    for (uint32_t i = 0; i < s->k.layers && !s->k.failed; i++)
-        vp_gguf_fill_layer(s, &layers[i], i);
+    for (uint32_t i = 0; i < s->k.layers && !s->k.failed; i++) {
+        if (s->has_table && s->facts.layer[i].elements == 0)
+            vp_gguf_key_fault(&s->k, vp_gguf_key(&s->k, "block_count"), "block_count",
+                              ": the file has no tensors of block %u", i);
+        else
+            vp_gguf_fill_layer(s, &layers[i], i);
+    }
     if (s->k.failed)
         return VP_ERR_INPUT;
     if (s->has_table)
@@ -202,6 +225,8 @@ enum vp_status vp_gguf_model(struct vp_ctx *ctx, struct vp_model *out, const str
     if (!s.k.arch)
         return VP_ERR_INPUT;
     out->model_type = s.k.arch;
+    if (!is_model(&s))
+        return VP_ERR_INPUT;
     s.arch = find_arch(s.k.arch);
     s.has_table = file && file->tensor_count > 0;
     if (!s.has_table && (!s.arch || (s.arch->extra & VP_G_TABLE)))

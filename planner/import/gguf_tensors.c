@@ -19,9 +19,10 @@ static const char *const NORMS[] = {
 
 static const struct {
     const char *stem;
+    uint8_t length;
     enum vp_role role;
 } ROLES[] = {
-#define X(stem, kind, role) {stem, VP_ROLE_##role},
+#define X(stem, kind, role) {stem, sizeof stem - 1, VP_ROLE_##role},
 #include "planner/model/gguf_names.def"
 #undef X
 };
@@ -73,10 +74,13 @@ static void note_end(struct vp_gguf_facts *facts, const struct vp_gguf_tensor *t
             *ends[i].to = t;
 }
 
-static void fill(struct vp_gguf_tensor *t, const struct vp_gguf_entry *entry, uint32_t layers) {
+/* Neighbours are mostly of one type: its name is not looked up again. */
+static void fill(struct vp_gguf_tensor *t, const struct vp_gguf_entry *entry,
+                 const struct vp_gguf_entry *last, uint32_t layers) {
+    bool same = last && last->type == entry->type;
     *t = (struct vp_gguf_tensor){
         .name = entry->name,
-        .type = vp_dtype_parse(entry->type->name),
+        .type = same ? t[-1].type : vp_dtype_parse(entry->type->name),
         .dims = entry->dims,
         .elements = entry->elements,
         .bytes = entry->bytes,
@@ -99,7 +103,7 @@ enum vp_status vp_gguf_tensors_attach(struct vp_ctx *ctx, struct vp_model *model
     table->tensor = VP_NEW_ARRAY(ctx->arena, file->tensor_count, struct vp_gguf_tensor);
     table->count = file->tensor_count;
     for (uint32_t i = 0; i < file->tensor_count; i++)
-        fill(&table->tensor[i], &file->tensors[i], layers);
+        fill(&table->tensor[i], &file->tensors[i], i ? &file->tensors[i - 1] : NULL, layers);
     if (!vp_gguf_total(table)) {
         struct vp_pos pos = {.file = file->source};
         vp_diag_add(ctx->diags, VP_D_OVERFLOW, &pos, "the tensors' sizes add up to over 64 bits");
@@ -135,7 +139,7 @@ static bool set_block(struct vp_model *model, struct vp_block *block,
     if (!stem || vp_text_ends(t->name, ".bias"))
         return true;
     for (size_t i = 0; i < sizeof ROLES / sizeof *ROLES; i++)
-        if (strlen(ROLES[i].stem) == n && memcmp(ROLES[i].stem, stem, n) == 0)
+        if (ROLES[i].length == n && memcmp(ROLES[i].stem, stem, n) == 0)
             return index_scheme(model, &block->scheme[ROLES[i].role], t->type);
     return true;
 }

@@ -152,6 +152,18 @@ static bool check_keys(struct vp_ctx *ctx, const struct vp_node *map) {
     return ok;
 }
 
+/* unified: {default_gtt_fraction, note} of APUs */
+static bool get_unified(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *map) {
+    const struct vp_node *share = vp_node_get(vp_node_get(map, "unified"), "default_gtt_fraction");
+    double v;
+    if (vp_node_is_null(share))
+        return true;
+    if (!vp_node_real(&v, share) || !(v > 0 && v <= 1))
+        return bad(ctx, share, "unified.default_gtt_fraction", "a number above 0, at most 1");
+    out->gtt_ppb = (uint64_t)(v * 1e9 + 0.5);
+    return true;
+}
+
 static bool check_vendor(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *map) {
     if (!*out->vendor && vp_text_starts(out->arch, "gfx"))
         out->vendor = "amd";
@@ -190,6 +202,7 @@ static bool read_map(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_nod
     ok &= get_real(ctx, &out->tflops_fp8, tflops, "fp8");
     ok &= get_mib(ctx, &out->compute_units, map, vp_node_get(map, "cus") ? "cus" : "sms");
     ok &= get_fp8(ctx, out, map);
+    ok &= get_unified(ctx, out, map);
     ok &= check_vendor(ctx, out, map);
     if (!out->id)
         out->id = "custom";

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "planner/base/text.h"
+#include "planner/import/devices_reader.h"
 #include "planner/import/document.h"
 #include "planner/import/engine_args.h"
 #include "planner/import/gpu_profile.h"
@@ -87,6 +88,11 @@ static void read_section(struct vp_reading *r, const struct vp_node *root, const
 /* An inline GPU: its fields are read at once, its id stands for the name. */
 static bool read_hardware_key(struct vp_reading *r, const char *key, const struct vp_node *node) {
     struct vp_source *source = &r->out->source[VP_F_GPU];
+    if (strcmp(key, "devices") == 0) {
+        if (source->origin != VP_ORIGIN_FLAG || r->from_flags)
+            vp_devices_read(r, node);
+        return true;
+    }
     if (strcmp(key, "gpu") != 0 || node->kind != VP_NODE_MAP)
         return false;
     if (source->origin == VP_ORIGIN_FLAG && !r->from_flags)
@@ -224,6 +230,7 @@ static void read_fields(struct vp_reading *r, const struct vp_node *root) {
     static const char *const KEEP[] = {"keep"}, *const CONTEXT[] = {"context"};
     static const char *const ENGINE[] = {"args", "env", "versions", "torch"};
     static const char *const TRAIN[] = {"dtype", "ops", "offload", "frozen", "lora"};
+    static const char *const DEVICES[] = {"devices"};
     static const enum vp_field TOP[] = {VP_F_NAME, VP_F_CALIBRATION};
     check_root_keys(r, root);
     for (size_t i = 0; i < sizeof TOP / sizeof *TOP; i++) {
@@ -232,7 +239,7 @@ static void read_fields(struct vp_reading *r, const struct vp_node *root) {
         if (node)
             read_field(r, TOP[i], node, path);
     }
-    read_section(r, root, "hardware", read_hardware_key, NULL, 0);
+    read_section(r, root, "hardware", read_hardware_key, DEVICES, 1);
     read_section(r, root, "engine", read_engine_key, ENGINE, 4);
     read_section(r, root, "parallel", read_parallel_key, CONTEXT, 1);
     read_section(r, root, "precision", read_precision_key, KEEP, 1);

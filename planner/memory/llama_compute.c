@@ -341,22 +341,29 @@ static bool is_pipelined(const struct vp_llama_work *w) {
            w->host_experts == 0;
 }
 
-/* Low and high around an estimate; for outputs that may be few, low is without them. */
-static struct vp_amount spread(const struct vp_llama_work *w, uint64_t bytes) {
-    const struct vp_amount *permille = &w->rules->spread_permille;
+/* Low and high around an estimate, by what it is made of. */
+static struct vp_amount spread(const struct vp_llama_work *w, uint64_t bytes,
+                               enum vp_llama_phase phase) {
+    bool partly = w->gpus > 0 && w->plan->gpu_layers <= w->model->layer_count;
+    const struct vp_amount *permille = phase == VP_LLAMA_PHASE_COPY ? &w->rules->spread_copies
+                                       : phase == VP_LLAMA_PHASE_NONE && partly
+                                           ? &w->rules->spread_copies
+                                       : phase == VP_LLAMA_PHASE_LOGITS ? &w->rules->spread_logits
+                                                                        : &w->rules->spread_layers;
 
     return (struct vp_amount){vp_mul_div(bytes, permille->low, 1000), bytes,
                               vp_mul_div(bytes, permille->high, 1000)};
 }
 
-static void put(struct vp_llama_work *w, uint32_t place, struct vp_sum bytes,
-                struct vp_sum without_logits, enum vp_llama_phase phase, enum vp_formula formula) {
-    struct vp_amount amount = spread(w, vp_llama_check(w, bytes));
+/* least: without logits, for versions of which it is not known whether they reserve them. */
+static void put(struct vp_llama_work *w, uint32_t place, struct vp_sum bytes, struct vp_sum least,
+                enum vp_llama_phase phase, enum vp_formula formula) {
+    struct vp_amount amount = spread(w, vp_llama_check(w, bytes), phase);
 
     if (bytes.v == 0)
         return;
     if (w->rules->few_outputs == VP_MAYBE && w->set->outputs_max == 0)
-        amount.low = vp_min(amount.low, spread(w, vp_llama_check(w, without_logits)).low);
+        amount.low = vp_min(amount.low, vp_llama_check(w, least));
     w->plan->place[place].phase = phase;
     struct vp_row *row =
         vp_llama_put(w, place, VP_LLAMA_COMPUTE, formula, vp_llama_phase_name(phase), amount);

@@ -9,7 +9,7 @@
 struct kind {
     struct vp_tape *tape;
     struct vp_train_weights weights;
-    uint64_t gradients, gathered, scattered, converted, second;
+    uint64_t gradients, gathered, scattered, converted, second, outputs;
 };
 
 struct maker {
@@ -144,6 +144,26 @@ static uint64_t second_gradient(struct maker *m, const struct vp_train_weights *
     return m->out->micro_batches > 1 ? take(m, vp_dtype_bytes(train->gradients, n)) : 0;
 }
 
+/* What selective recomputation by operator keeps beside a layer's input: the outputs of attention
+ * and of every second matrix (torchtitan's default). */
+static uint64_t kept_outputs(struct maker *m, const struct vp_block *block) {
+    struct vp_ops ops;
+    struct vp_sum width = vp_sum(0);
+    uint32_t matrices = 0;
+
+    vp_ops_block(&ops, m->scenario->model, block);
+    for (uint32_t i = 0; i < ops.count; i++) {
+        const struct vp_op *op = &ops.item[i];
+        struct vp_op_share share = vp_ops_share(op, block, &m->layout);
+        if (op->kind == VP_OP_ATTENTION)
+            width = vp_sum_add(width, vp_ceil_div(op->out, m->layout.attention));
+        else if (op->kind == VP_OP_LINEAR && matrices++ % 2 == 0)
+            width = vp_sum_add(width, share.out);
+    }
+    width = vp_sum_mul(width, vp_tape_tokens(m->scenario));
+    return take(m, vp_dtype_bytes(m->scenario->precision.compute, width));
+}
+
 static const struct kind *kind_of(struct maker *m, uint32_t block) {
     struct kind *kind = &m->kinds[block];
     const struct vp_block *b = &m->scenario->model->blocks[block];
@@ -160,6 +180,7 @@ static const struct kind *kind_of(struct maker *m, uint32_t block) {
     uint64_t largest =
         vp_max(kind->weights.dense.largest_quantised, kind->weights.experts.largest_quantised);
     kind->converted = take(m, vp_dtype_bytes(m->scenario->precision.compute, vp_sum(largest)));
+    kind->outputs = kept_outputs(m, b);
     m->out->overflow |= kind->tape->overflow;
     return kind;
 }
@@ -203,6 +224,10 @@ static void add_layer(struct maker *m, uint32_t layer, uint32_t chunk, uint32_t 
         l->rebuilt_bytes = all;
         if (!inner && l->tape->input_on_tape)
             l->rebuilt_bytes = vp_above(all, l->tape->input_bytes);
+    } else if (how->kind == VP_RECOMPUTE_SELECTIVE &&
+               m->scenario->engine.kind != VP_ENGINE_MEGATRON) {
+        l->saved_bytes = vp_min(l->tape->input_bytes + kind->outputs, all);
+        l->rebuilt_bytes = all - l->saved_bytes;
     } else {
         l->rebuilt_bytes = vp_min(vp_tape_selected(l->tape, selected_regions(how, l)), all);
         l->saved_bytes = all - l->rebuilt_bytes;
@@ -353,13 +378,24 @@ static uint64_t collected(struct maker *m) {
     return take(m, bytes);
 }
 
+/* Context and libraries, and buffers of one communicator for each kind of parallelism. */
+static struct vp_amount outside(const struct vp_scenario *scenario) {
+    const struct vp_train_rules *rules = &scenario->engine.rules.train;
+    const struct vp_parallel *p = &scenario->parallel;
+    const uint64_t sizes[] = {p->data, p->tensor, p->pipeline, p->context, p->expert};
+    struct vp_amount all = rules->context;
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (sizes[i] > 1)
+            all = vp_amount_add(all, rules->communicators);
+    return all;
+}
+
 static void add_overheads(struct maker *m) {
     struct vp_train_stage *out = m->out;
     const struct vp_train_rules *rules = &m->scenario->engine.rules.train;
-    const struct vp_parallel *p = &m->scenario->parallel;
-    bool group = vp_train_copies(m->scenario) > 1 || p->tensor > 1 || p->pipeline > 1;
-
     struct vp_megatron_beside beside;
+
     vp_megatron_beside(&beside, m->scenario, out);
     out->overflow |= beside.overflow;
     out->between = vp_amount_add(beside.boundaries, vp_exactly(beside.gradient_copies));
@@ -371,9 +407,7 @@ static void add_overheads(struct maker *m) {
     out->workspace = vp_amount_add(out->workspace, vp_exactly(beside.buffer));
     out->workspace = vp_amount_add(out->workspace, vp_exactly(beside.placeholders));
     out->communication = vp_exactly(collected(m));
-    out->runtime = rules->context;
-    if (group)
-        out->runtime = vp_amount_add(out->runtime, rules->communicators);
+    out->runtime = outside(m->scenario);
     struct vp_sum all = vp_sum_add(vp_sum(out->parameter_bytes), out->master_bytes);
     all = vp_sum_add(vp_sum_add(all, out->optimizer_bytes), out->fp8_bytes);
     all = vp_sum_add(vp_sum_add(all, out->workspace.likely), out->communication.likely);

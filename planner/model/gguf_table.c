@@ -8,9 +8,10 @@
 
 static const struct {
     const char *stem;
+    uint8_t length;
     enum vp_gguf_kind kind;
 } NAMES[] = {
-#define X(stem, kind, role) {stem, VP_GGUF_##kind},
+#define X(stem, kind, role) {stem, sizeof stem - 1, VP_GGUF_##kind},
 #include "planner/model/gguf_names.def"
 #undef X
 };
@@ -77,11 +78,11 @@ static enum vp_gguf_kind kind_of_block(const char *name, uint32_t dims) {
     if (dims <= 1 || vp_text_ends(name, ".bias"))
         return VP_GGUF_VECTOR;
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (strlen(NAMES[i].stem) == n && memcmp(NAMES[i].stem, stem, n) == 0)
+        if (NAMES[i].length == n && memcmp(NAMES[i].stem, stem, n) == 0)
             return NAMES[i].kind;
     /* old files have one tensor per expert: "ffn_up.3" */
-    if (n > 8 && vp_text_starts(stem, "ffn_") && memchr(stem, '.', n) &&
-        stem[n - 1] >= '0' && stem[n - 1] <= '9')
+    if (n > 8 && vp_text_starts(stem, "ffn_") && memchr(stem, '.', n) && stem[n - 1] >= '0' &&
+        stem[n - 1] <= '9')
         return VP_GGUF_EXPERT;
     if (vp_text_starts(stem, "time_mix_") || vp_text_starts(stem, "channel_mix_"))
         return VP_GGUF_RECURRENT;

@@ -44,7 +44,9 @@ struct vp_llama_rules {
     enum vp_perhaps few_outputs; /* the server reserves logits for a token per slot only */
     uint64_t host_inputs;        /* hidden states of a batch in the host's buffer */
     uint64_t copies;             /* of inputs, when several GPUs overlap */
-    struct vp_amount spread_permille; /* of an estimated compute buffer */
+    struct vp_amount spread_logits; /* permille of a buffer that logits make, */
+    struct vp_amount spread_layers; /* that layers make, */
+    struct vp_amount spread_copies; /* and where weights of the host are copied over */
 
     /* what the runtime takes beside the buffers: base + permille of the compute buffer */
     struct vp_amount pool_base;

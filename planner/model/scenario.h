@@ -59,6 +59,8 @@ struct vp_gpu {
     double tflops_bf16, tflops_fp8; /* dense; 0: not known */
     const char *runtime_device;     /* id of what the runtime lists instead of this package; NULL */
     uint64_t compute_units;
+    uint64_t gtt_ppb; /* an APU: share of the host's memory that its driver maps by default; 0: it
+                         has memory of its own */
     uint64_t parts, whole_mib; /* one of so many partitions of a card of this total; 0: a card */
 };
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "planner/ops/tape_parts.h"
+#include "planner/ops/train_layout.h"
 
 static const char *const GROUP_NAMES[] = {
 #define X(name, text, meaning) text,
@@ -18,21 +19,8 @@ static uint64_t sequence_part(const struct vp_scenario *scenario) {
 }
 
 uint64_t vp_tape_tokens(const struct vp_scenario *scenario) {
-    struct vp_sum tokens =
-        vp_sum_mul(vp_sum(scenario->train.micro_batch), sequence_part(scenario));
+    struct vp_sum tokens = vp_sum_mul(vp_sum(scenario->train.micro_batch), sequence_part(scenario));
     return tokens.overflow ? UINT64_MAX : tokens.v;
-}
-
-static struct vp_layout layout_of(const struct vp_scenario *scenario) {
-    uint64_t tensor = vp_max(scenario->parallel.tensor, 1);
-
-    return (struct vp_layout){
-        .tensor = tensor,
-        .attention = tensor,
-        .vocab = tensor,
-        .expert_ranks = vp_max(scenario->parallel.expert, 1),
-        .expert_width = tensor,
-        .vocab_pad = vp_max(scenario->engine.rules.train.vocab_pad, 1) * tensor};
 }
 
 /* Types of the residual stream and of what matrices work in. FSDP with a 16-bit compute type
@@ -73,14 +61,13 @@ void vp_maker_start(struct vp_tape_maker *maker, struct vp_tape *out,
     maker->half = 0;
     maker->ops.count = 0;
     maker->ops.overflow = false;
-    maker->layout = layout_of(scenario);
+    maker->layout = vp_train_layout(scenario);
     maker->sequences = scenario->train.micro_batch;
     maker->queries = sequence_part(scenario);
     maker->keys = scenario->train.sequence;
     maker->tokens = vp_tape_tokens(scenario);
-    maker->outside = scenario->parallel.sequence
-                         ? vp_ceil_div(maker->tokens, maker->layout.tensor)
-                         : maker->tokens;
+    maker->outside = scenario->parallel.sequence ? vp_ceil_div(maker->tokens, maker->layout.tensor)
+                                                 : maker->tokens;
     maker->group = VP_TAPE_PROJECTION;
     maker->region = 0;
     maker->count = maker->step = 0;
@@ -134,6 +121,18 @@ static uint32_t list_parts(enum part out[3], const struct vp_block *block) {
     return count;
 }
 
+/* Tokens that sequence parallelism divides, together again for the matrices. */
+static uint32_t gathered(struct vp_tape_maker *maker, uint32_t x) {
+    const struct vp_tensor *t = &maker->tensor[x];
+
+    if (maker->outside == maker->tokens || !maker->scenario->engine.rules.train.gathered_kept)
+        return x;
+    vp_maker_step(maker);
+    vp_tensor_read(maker, x);
+    return vp_tensor_rows(maker, "gathered tokens", maker->tokens, maker->scenario->model->hidden,
+                          t->dtype, t->grad);
+}
+
 /* The stream through all parts. A norm stands before each part, and one behind it where there are
  * twice as many; a part that has none of its own shares that of the part before (GPT-J, Falcon-H1),
  * whose input it then reads too. */
@@ -157,7 +156,7 @@ static uint32_t run_parts(struct vp_tape_maker *maker, uint32_t stream) {
             read = vp_tape_norm(maker, parallel ? input : stream, norm[used++], maker->outside);
         else if (norms == 0)
             read = stream;
-        uint32_t made = run_part(maker, read, parts[i]);
+        uint32_t made = run_part(maker, gathered(maker, read), parts[i]);
         if (behind && used < norms)
             made = vp_tape_norm(maker, made, norm[used++], maker->outside);
         if (maker->residual_dropout)
@@ -176,9 +175,9 @@ void vp_tape_block(struct vp_tape *out, const struct vp_scenario *scenario,
     vp_maker_start(&maker, out, scenario, block);
     vp_ops_block(&maker.ops, model, block);
     maker.group = VP_TAPE_INPUT;
-    uint32_t input = vp_tensor_rows(&maker, "layer input", maker.outside,
-                                    vp_max(model->hyper, 1) * model->hidden, maker.residual,
-                                    !first);
+    uint32_t input =
+        vp_tensor_rows(&maker, "layer input", maker.outside,
+                       vp_max(model->hyper, 1) * model->hidden, maker.residual, !first);
     maker.group = VP_TAPE_PROJECTION;
     uint32_t output = run_parts(&maker, input);
     vp_maker_finish(&maker, input, output);

@@ -29,7 +29,7 @@ struct vp_tape_item {
     const char *name; /* static text: "attention probabilities", "gate" */
     enum vp_tape_group group;
     uint64_t bytes;
-    bool on_input; /* is the layer's input itself, which exists anyway while it runs */
+    bool on_input;      /* is the layer's input itself, which exists anyway while it runs */
     uint32_t selective; /* set of enum vp_selective: each of them leaves it out */
 };
 
@@ -42,9 +42,9 @@ struct vp_tape {
     uint64_t input_bytes;  /* of the layer's input: what recomputation keeps instead */
     bool input_on_tape;    /* the input is one of the items */
     uint64_t output_bytes; /* of its output */
-    /* Most that exists beside the tape so far, the input and the output: while the layer runs
-     * forward; while it runs backward (gradients of activations, the gradient of its output
-     * included, but not those of weights). */
+    /* Most that is needed on top of the whole tape, the input and the output: while the layer runs
+     * forward; on top of the whole tape and the input, while it runs backward (gradients of
+     * activations, the gradient of its output included, but not those of weights). */
     uint64_t forward_temp_bytes, backward_temp_bytes;
     /* What selective recomputation of each region (bit of enum vp_selective) reads and the plain
      * tape does not have: kept instead. */

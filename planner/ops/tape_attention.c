@@ -64,8 +64,7 @@ static uint32_t exchanged(struct vp_tape_maker *maker, uint32_t out, uint32_t k,
 /* One kernel that keeps its inputs, its output and a logarithm per row; of dropout a seed only. */
 static uint32_t fused(struct vp_tape_maker *maker, uint32_t q, uint32_t k, uint32_t v,
                       const struct core *core) {
-    bool grad =
-        vp_tensor_grad(maker, q) || vp_tensor_grad(maker, k) || vp_tensor_grad(maker, v);
+    bool grad = vp_tensor_grad(maker, q) || vp_tensor_grad(maker, k) || vp_tensor_grad(maker, v);
 
     q = vp_tape_matrix_input(maker, q);
     k = expand(maker, k, "keys", core, core->key_dim, false);
@@ -81,8 +80,7 @@ static uint32_t fused(struct vp_tape_maker *maker, uint32_t q, uint32_t k, uint3
         vp_tensor_keep(maker, k);
         vp_tensor_keep(maker, v);
         vp_tensor_keep(maker, out);
-        vp_tensor_keep_new(maker, "softmax statistics", maker->tokens, core->heads,
-                           VP_DTYPE_FP32);
+        vp_tensor_keep_new(maker, "softmax statistics", maker->tokens, core->heads, VP_DTYPE_FP32);
     }
     return exchanged(maker, out, k, v);
 }
@@ -130,11 +128,14 @@ static uint32_t eager(struct vp_tape_maker *maker, uint32_t q, uint32_t k, uint3
     q = vp_tape_matrix_input(maker, q);
     k = expand(maker, k, "keys", core, core->key_dim, copied);
     v = expand(maker, v, "values", core, core->value_dim, copied);
+    if (maker->scenario->engine.rules.train.scores_fp32 && !maker->autocast) {
+        q = vp_tensor_cast(maker, q, VP_DTYPE_FP32);
+        k = vp_tensor_cast(maker, k, VP_DTYPE_FP32);
+    }
     vp_maker_step(maker);
     vp_tensor_read(maker, q);
     vp_tensor_read(maker, k);
-    struct vp_sum size =
-        vp_sum_mul(vp_sum_mul(vp_sum(maker->tokens), core->heads), core->keys);
+    struct vp_sum size = vp_sum_mul(vp_sum_mul(vp_sum(maker->tokens), core->heads), core->keys);
     uint32_t scores = vp_tensor_new(maker, "scores", size, maker->tensor[q].dtype,
                                     vp_tensor_grad(maker, q) || vp_tensor_grad(maker, k));
     if (vp_tensor_grad(maker, q))
@@ -142,6 +143,8 @@ static uint32_t eager(struct vp_tape_maker *maker, uint32_t q, uint32_t k, uint3
     if (vp_tensor_grad(maker, k))
         vp_tensor_keep(maker, q);
     uint32_t p = probabilities(maker, scores, core);
+    if (!maker->autocast)
+        p = vp_tensor_cast(maker, p, maker->tensor[v].dtype);
     p = vp_tape_dropout(maker, p, maker->how->dropout_ppb);
     p = vp_tape_matrix_input(maker, p);
     vp_maker_step(maker);
@@ -208,7 +211,8 @@ static bool keeps_whole(const struct vp_tape_maker *maker, const struct core *co
     bool eager = maker->how->attention == VP_IMPL_EAGER;
     bool expands = core->kv_heads < core->heads && (maker->how->repeat_kv || eager);
 
-    return maker->joint_qkv && maker->rotary && !expands && (!eager || maker->sequences == 1);
+    return maker->joint_qkv && maker->rotary && !expands &&
+           !maker->scenario->engine.rules.train.values_copied && (!eager || maker->sequences == 1);
 }
 
 static uint32_t whole_of(struct vp_tape_maker *maker, uint32_t q, uint32_t k, uint32_t v) {
@@ -235,8 +239,9 @@ static struct projections project(struct vp_tape_maker *maker, uint32_t x,
 
     maker->group = VP_TAPE_ATTENTION;
     out.q = out.k = out.v = vp_tape_matrix(maker, x, in, q, "queries", rows);
+    uint32_t source = x;
     if (a->source_tokens > 0) {
-        x = vp_tensor_rows(maker, "encoder output", maker->sequences * a->source_tokens,
+        source = x = vp_tensor_rows(maker, "encoder output", maker->sequences * a->source_tokens,
                            maker->scenario->model->hidden, maker->residual, true);
         in = vp_tape_matrix_input(maker, x);
         rows = maker->sequences * a->source_tokens;
@@ -250,6 +255,10 @@ static struct projections project(struct vp_tape_maker *maker, uint32_t x,
         if (!maker->joint_qkv)
             in = vp_tape_matrix_input(maker, x);
         out.v = vp_tape_matrix(maker, x, in, v, "values", rows);
+    }
+    if (a->source_tokens > 0) { /* not this layer's: vp_tape_first counts it once */
+        maker->tensor[source].kept = false;
+        maker->tensor[source].bytes = 0;
     }
     return out;
 }
@@ -301,8 +310,8 @@ static uint32_t joined(struct vp_tape_maker *maker, uint32_t x, const char *name
 }
 
 /* Queries, keys and values of latents. The rotated parts are joined to the others in new tensors;
- * values stay a view of what kv_b made, so that a fused kernel keeps all of that, where they are not
- * copied out. */
+ * values stay a view of what kv_b made, so that a fused kernel keeps all of that, where they are
+ * not copied out. */
 static uint32_t latent(struct vp_tape_maker *maker, uint32_t x, const struct vp_attention *a) {
     uint64_t heads = vp_ceil_div(a->heads, vp_max(maker->layout.attention, 1));
     uint64_t key = a->qk_nope_head_dim + a->qk_rope_head_dim;
@@ -322,12 +331,13 @@ static uint32_t latent(struct vp_tape_maker *maker, uint32_t x, const struct vp_
     vp_region_enter(maker, VP_SELECT_MLA_UP, low);
     vp_region_enter(maker, VP_SELECT_MLA_UP, all);
     q = vp_tape_matrix_of(maker, low, a->q_lora_rank > 0 ? VP_ROLE_Q_B : VP_ROLE_Q, "queries");
-    uint32_t kv = vp_tape_norm_part(maker, all, vp_maker_find(maker, VP_ROLE_KV_A_NORM), maker->tokens);
+    uint32_t kv =
+        vp_tape_norm_part(maker, all, vp_maker_find(maker, VP_ROLE_KV_A_NORM), maker->tokens);
     kv = vp_tape_matrix_of(maker, kv, VP_ROLE_KV_B, "keys and values");
     bool grad = vp_tensor_grad(maker, kv);
     q = joined(maker, q, "queries", heads * key, vp_tensor_grad(maker, q));
     uint32_t k = joined(maker, kv, "keys", heads * key, grad);
-    bool copied = maker->scenario->engine.rules.train.latent_values_copied;
+    bool copied = maker->scenario->engine.rules.train.values_copied;
     uint32_t v = copied || maker->how->attention == VP_IMPL_EAGER
                      ? joined(maker, kv, "values", heads * a->v_head_dim, grad)
                      : kv;
@@ -336,8 +346,9 @@ static uint32_t latent(struct vp_tape_maker *maker, uint32_t x, const struct vp_
     return vp_tape_matrix_of(maker, out, VP_ROLE_O, "attention projection");
 }
 
-/* DeepSeek V4: one vector per token is key and value of all heads. Older tokens' entries are weighted
- * sums of projections of every token; an indexer chooses among them and takes no gradient. */
+/* DeepSeek V4: one vector per token is key and value of all heads. Older tokens' entries are
+ * weighted sums of projections of every token; an indexer chooses among them and takes no gradient.
+ */
 static uint32_t condensed(struct vp_tape_maker *maker, uint32_t x, const struct vp_attention *a) {
     struct core core = {.heads = vp_ceil_div(a->heads, vp_max(maker->layout.attention, 1)),
                         .kv_heads = 1,

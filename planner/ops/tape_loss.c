@@ -25,6 +25,21 @@ static void add_rotary_tables(struct vp_tape_maker *maker) {
                        maker->residual);
 }
 
+/* What all cross attention reads: the encoder's output, which their matrices keep. */
+static void add_encoder_output(struct vp_tape_maker *maker) {
+    const struct vp_model *model = maker->scenario->model;
+    uint64_t tokens = 0;
+
+    for (uint32_t i = 0; i < model->block_count; i++) {
+        tokens = vp_max(tokens, model->blocks[i].attention.source_tokens);
+        tokens = vp_max(tokens, model->blocks[i].second.source_tokens);
+    }
+    if (tokens > 0 && vp_maker_trains(maker, VP_ROLE_K))
+        vp_tensor_keep(maker, vp_tensor_rows(maker, "encoder output",
+                                             vp_sum_mul(vp_sum(maker->sequences), tokens).v,
+                                             model->hidden, maker->residual, false));
+}
+
 void vp_tape_first(struct vp_tape *out, const struct vp_scenario *scenario) {
     const struct vp_model *model = scenario->model;
     struct vp_tape_maker maker;
@@ -34,6 +49,7 @@ void vp_tape_first(struct vp_tape *out, const struct vp_scenario *scenario) {
     maker.group = VP_TAPE_EMBEDDING;
     uint32_t ids = vp_tensor_rows(&maker, "token ids", maker.tokens, 1, VP_DTYPE_INT64, false);
     add_rotary_tables(&maker);
+    add_encoder_output(&maker);
     if (!model->embedding) {
         vp_maker_finish(&maker, ids, ids);
         out->output_bytes = 0;
@@ -62,10 +78,10 @@ void vp_tape_first(struct vp_tape *out, const struct vp_scenario *scenario) {
 
 /* Sizes of one loss. */
 struct scores {
-    uint32_t hidden, logits;  /* tensors */
-    uint64_t rows;            /* that have a target */
-    uint64_t width;           /* of the vocabulary on this rank */
-    enum vp_dtype fine;       /* the loss works in */
+    uint32_t hidden, logits; /* tensors */
+    uint64_t rows;           /* that have a target */
+    uint64_t width;          /* of the vocabulary on this rank */
+    enum vp_dtype fine;      /* the loss works in */
     struct vp_sum hidden_bytes, logits_bytes, fine_bytes, target_bytes;
 };
 
@@ -116,9 +132,9 @@ static void unfused(struct vp_tape_maker *maker, struct vp_head_tape *out, const
     keep_targets(maker, s);
 }
 
-/* Over a divided vocabulary (Megatron's): the fp32 softmax replaces the converted logits and becomes
- * their gradient in place. A scripted version makes a second copy, one as a kernel of its own works
- * in the logits. */
+/* Over a divided vocabulary (Megatron's): the fp32 softmax replaces the converted logits and
+ * becomes their gradient in place. A scripted version makes a second copy, one as a kernel of its
+ * own works in the logits. */
 static void parallel(struct vp_tape_maker *maker, struct vp_head_tape *out,
                      const struct scores *s) {
     const struct vp_train_rules *rules = &maker->scenario->engine.rules.train;
@@ -157,11 +173,11 @@ static void fused_linear(struct vp_tape_maker *maker, struct vp_head_tape *out, 
     struct vp_sum logits = vp_dtype_bytes(maker->matrix, vp_sum_mul(vp_sum(rows), share.out));
     struct vp_sum peak = vp_sum_add(logits, 2 * x->bytes);
 
-    vp_tensor_keep(maker, vp_tensor_rows(maker, "gradient of hidden states", x->elements, 1,
-                                         x->dtype, false));
+    vp_tensor_keep(
+        maker, vp_tensor_rows(maker, "gradient of hidden states", x->elements, 1, x->dtype, false));
     if (vp_maker_trains(maker, VP_ROLE_LM_HEAD)) {
-        uint32_t gradient = vp_tensor_rows(maker, "gradient of the head", share.out, width,
-                                           maker->matrix, false);
+        uint32_t gradient =
+            vp_tensor_rows(maker, "gradient of the head", share.out, width, maker->matrix, false);
         vp_tensor_keep(maker, gradient);
         peak = vp_sum_add(peak, maker->tensor[gradient].bytes);
     }

@@ -11,7 +11,10 @@ static enum vp_dtype wider(enum vp_dtype a, enum vp_dtype b) {
 static uint32_t layer_norm(struct vp_tape_maker *maker, uint32_t x, bool weight, uint64_t rows) {
     bool grad = vp_tensor_grad(maker, x) || weight;
 
-    if (maker->autocast)
+    enum vp_dtype dtype = maker->tensor[x].dtype;
+    bool fp32 = maker->scenario->engine.rules.train.layer_norm_fp32;
+
+    if (maker->autocast || fp32)
         x = vp_tensor_cast(maker, x, VP_DTYPE_FP32);
     vp_tensor_read(maker, x);
     if (grad) {
@@ -20,7 +23,7 @@ static uint32_t layer_norm(struct vp_tape_maker *maker, uint32_t x, bool weight,
     }
     uint32_t out = vp_tensor_like(maker, "norm output", x);
     maker->tensor[out].grad = grad;
-    return out;
+    return fp32 && !maker->autocast ? vp_tensor_cast(maker, out, dtype) : out;
 }
 
 /* One kernel (Liger, Apex, TE): input and 1/rms. */
@@ -77,7 +80,7 @@ static uint32_t norm(struct vp_tape_maker *maker, uint32_t x, const struct vp_op
                      uint64_t rows) {
     bool weight = op->vector > 0 && vp_maker_trains(maker, op->role);
 
-    if (op->norm != VP_NORM_RMS)
+    if (op->norm != VP_NORM_RMS || maker->scenario->engine.rules.train.norm_is_layer)
         return layer_norm(maker, x, weight, rows);
     if (maker->how->fused_norm)
         return rms_fused(maker, x, weight, rows);
@@ -140,20 +143,43 @@ static void weight_copy(struct vp_tape_maker *maker, uint64_t elements, enum vp_
 static enum vp_dtype weight_type(const struct vp_tape_maker *maker, enum vp_role role) {
     const struct vp_model *model = maker->scenario->model;
     uint8_t scheme = role == VP_ROLE_LM_HEAD ? model->head_scheme
-                     : maker->block         ? maker->block->scheme[role]
-                                            : 0;
+                     : maker->block          ? maker->block->scheme[role]
+                                             : 0;
     enum vp_dtype data = model->scheme_count > 0 ? model->schemes[scheme].data : VP_DTYPE_UNSET;
 
     if (vp_maker_trains(maker, role) || data == VP_DTYPE_UNSET)
         return maker->residual;
-    return data == VP_DTYPE_FP32 || data == VP_DTYPE_BF16 || data == VP_DTYPE_FP16
-               ? maker->residual
-               : maker->matrix;
+    return data == VP_DTYPE_FP32 || data == VP_DTYPE_BF16 || data == VP_DTYPE_FP16 ? maker->residual
+                                                                                   : maker->matrix;
+}
+
+/* DoRA: trained magnitudes scale the sum, so what they scale is kept: the adapter's output and the
+ * frozen matrix's, which behind a dropout is worked out once more in the adapter's type, with a
+ * copy of the matrix in that type. The norms of the adapted matrix take no gradient, but the matrix
+ * is written out for them (as A and B applied to an identity). */
+static void scale(struct vp_tape_maker *maker, uint32_t own, uint32_t base, uint32_t high,
+                  const struct vp_op *op, const struct vp_op_share *share) {
+    const struct vp_train_lora *lora = &maker->scenario->train.lora;
+    enum vp_dtype dtype = lora->dtype == VP_DTYPE_UNSET ? maker->residual : lora->dtype;
+
+    vp_maker_step(maker);
+    vp_tensor_rows(maker, "identity", share->in, share->in, dtype, false);
+    vp_tensor_rows(maker, "adapted matrix", share->out, share->in, dtype, false);
+    vp_maker_step(maker);
+    if (lora->dropout_ppb > 0) {
+        base = vp_tensor_new(maker, "base output", vp_sum(maker->tensor[base].elements), dtype,
+                             vp_tensor_grad(maker, own));
+        if (vp_tensor_grad(maker, own) && weight_type(maker, op->role) != dtype)
+            vp_tensor_keep_new(maker, "converted weights", share->out, share->in, dtype);
+    }
+    vp_tensor_keep(maker, base);
+    vp_tensor_keep(maker, high);
+    vp_tensor_keep_new(maker, "magnitudes and norms", share->out, 3, dtype);
 }
 
 /* PEFT's low-rank pair beside a frozen matrix: out + B(A(dropout(x in the adapter's type))). */
 static uint32_t adapter(struct vp_tape_maker *maker, uint32_t x, uint32_t base,
-                        const struct vp_op_share *share, uint64_t rows) {
+                        const struct vp_op *op, const struct vp_op_share *share, uint64_t rows) {
     const struct vp_train_lora *lora = &maker->scenario->train.lora;
     enum vp_dtype dtype = lora->dtype == VP_DTYPE_UNSET ? maker->residual : lora->dtype;
     enum vp_tape_group group = maker->group;
@@ -173,10 +199,8 @@ static uint32_t adapter(struct vp_tape_maker *maker, uint32_t x, uint32_t base,
     weight_copy(maker, vp_sum_mul(vp_sum(lora->rank), share->out).v, dtype, low);
     uint32_t high = vp_tensor_new(maker, "adapter output", vp_sum(maker->tensor[base].elements),
                                   works_in, true);
-    if (lora->dora) { /* magnitudes are trained: they keep what they scale */
-        vp_tensor_keep(maker, base);
-        vp_tensor_keep(maker, high);
-    }
+    if (lora->dora)
+        scale(maker, own, base, high, op, share);
     uint32_t sum = vp_tape_add(maker, base, high, "adapted output");
     maker->group = group;
     return vp_tensor_cast(maker, sum, maker->tensor[base].dtype);
@@ -219,12 +243,13 @@ uint32_t vp_tape_matrix(struct vp_tape_maker *maker, uint32_t x, uint32_t in,
         keep_input(maker, in, op->role);
     maker->out->overflow |= weights.overflow;
     weight_copy(maker, weights.v, weight_type(maker, op->role), in);
-    uint32_t out = vp_tensor_new(maker, name,
-                                 vp_sum_mul(vp_sum_mul(vp_sum(out_rows), share.out), linear ? vp_max(op->active, 1) : 1),
-                                 maker->autocast ? maker->matrix : maker->tensor[in].dtype,
-                                 trained || vp_tensor_grad(maker, in));
+    uint32_t out = vp_tensor_new(
+        maker, name,
+        vp_sum_mul(vp_sum_mul(vp_sum(out_rows), share.out), linear ? vp_max(op->active, 1) : 1),
+        maker->autocast ? maker->matrix : maker->tensor[in].dtype,
+        trained || vp_tensor_grad(maker, in));
     if (lora->enabled && lora->roles[op->role])
-        out = adapter(maker, x, out, &share, rows);
+        out = adapter(maker, x, out, op, &share, rows);
     return out;
 }
 

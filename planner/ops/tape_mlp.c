@@ -83,8 +83,8 @@ static uint32_t gated(struct vp_tape_maker *maker, uint32_t gate, uint32_t up) {
 }
 
 /* rows: tokens that reach it (of all experts of a rank together). */
-static uint32_t feed_forward(struct vp_tape_maker *maker, uint32_t x,
-                             const struct mlp_roles *roles, uint64_t rows) {
+static uint32_t feed_forward(struct vp_tape_maker *maker, uint32_t x, const struct mlp_roles *roles,
+                             uint64_t rows) {
     const struct vp_op *gate = vp_maker_find(maker, roles->gate);
     const struct vp_op *up = vp_maker_find(maker, roles->up);
     const struct vp_op *down = vp_maker_find(maker, roles->down);
@@ -126,13 +126,16 @@ uint32_t vp_tape_mlp(struct vp_tape_maker *maker, uint32_t x) {
 /* ---- experts ---- */
 
 /* Rows that a rank's experts work on: top_k of each token when the router deals evenly, times the
- * capacity factor or the imbalance that the scenario assumes. */
+ * capacity factor or the imbalance that the scenario assumes. Where fewer ranks than the tensor-
+ * parallel ones divide an expert, the others' tokens go elsewhere. */
 static uint64_t routed_rows(struct vp_tape_maker *maker) {
     const uint64_t billion = 1000000000;
     uint64_t factor = maker->how->expert_load_ppb;
     struct vp_sum rows = vp_sum_mul(vp_sum(maker->tokens), maker->block->moe.top_k);
 
+    rows = vp_sum_mul(rows, maker->layout.expert_width);
     maker->out->overflow |= rows.overflow;
+    rows.v = vp_ceil_div(rows.v, maker->layout.tensor);
     if (factor == 0 || rows.overflow)
         return rows.v;
     unsigned __int128 wide = (unsigned __int128)rows.v * factor + (billion - 1);
@@ -164,17 +167,16 @@ static uint32_t route(struct vp_tape_maker *maker, uint32_t x, uint64_t rows) {
 
     maker->group = VP_TAPE_ROUTER;
     bool fp32 = maker->scenario->engine.rules.train.router_fp32 && !maker->autocast;
-    uint32_t logits =
-        fp32 ? fp32_logits(maker, x, router)
-             : vp_tape_matrix(maker, x, vp_tape_matrix_input(maker, x), router, "router logits",
-                              maker->tokens);
+    uint32_t logits = fp32 ? fp32_logits(maker, x, router)
+                           : vp_tape_matrix(maker, x, vp_tape_matrix_input(maker, x), router,
+                                            "router logits", maker->tokens);
     bool grad = vp_tensor_grad(maker, logits);
     vp_maker_step(maker);
     vp_tensor_read(maker, logits);
     logits = vp_tensor_cast(maker, logits, VP_DTYPE_FP32);
     uint32_t scores = vp_tensor_like(maker, "router scores", logits);
-    uint32_t chosen = vp_tensor_rows(maker, "expert weights", maker->tokens, top_k, VP_DTYPE_FP32,
-                                     grad);
+    uint32_t chosen =
+        vp_tensor_rows(maker, "expert weights", maker->tokens, top_k, VP_DTYPE_FP32, grad);
     uint32_t weights = vp_tensor_rows(maker, "weights of routed tokens", rows, 1,
                                       fp32 ? VP_DTYPE_FP32 : maker->tensor[x].dtype, grad);
     if (grad) {
@@ -212,8 +214,8 @@ static uint32_t routed_experts(struct vp_tape_maker *maker, uint32_t x, uint32_t
                                uint64_t rows) {
     static const struct mlp_roles roles = {VP_ROLE_EXPERT_GATE, VP_ROLE_EXPERT_UP,
                                            VP_ROLE_EXPERT_DOWN, VP_TAPE_EXPERTS};
-    uint64_t width = maker->block->moe.input > 0 ? maker->block->moe.input
-                                                 : maker->scenario->model->hidden;
+    uint64_t width =
+        maker->block->moe.input > 0 ? maker->block->moe.input : maker->scenario->model->hidden;
     const struct vp_train_rules *rules = &maker->scenario->engine.rules.train;
     enum vp_dtype dtype = maker->tensor[x].dtype;
 

@@ -36,17 +36,17 @@ struct vp_tape_maker {
     uint32_t half; /* operators before this index belong to earlier parts of the block */
     struct vp_layout layout;
 
-    uint64_t sequences;        /* in a micro batch */
-    uint64_t queries, keys;    /* tokens of a sequence on this rank; that they attend to */
-    uint64_t tokens, outside;  /* of the micro batch on this rank: inside the halves that tensor
-                                  parallelism divides; between them */
-    enum vp_dtype residual;    /* of the residual stream and of weights that are not quantised */
-    enum vp_dtype matrix;      /* that matrices work in */
-    bool autocast;             /* matrices convert what they read, norms and softmax use fp32 */
+    uint64_t sequences;       /* in a micro batch */
+    uint64_t queries, keys;   /* tokens of a sequence on this rank; that they attend to */
+    uint64_t tokens, outside; /* of the micro batch on this rank: inside the halves that tensor
+                                 parallelism divides; between them */
+    enum vp_dtype residual;   /* of the residual stream and of weights that are not quantised */
+    enum vp_dtype matrix;     /* that matrices work in */
+    bool autocast;            /* matrices convert what they read, norms and softmax use fp32 */
     bool joint_qkv, joint_gate_up; /* one matrix for all: one converted input */
-    bool softmax_fp32;         /* written with an fp32 softmax whatever the type of its input */
-    bool residual_dropout;     /* behind each half of the block, not in the attention only */
-    bool rotary;               /* queries and keys are rotated */
+    bool softmax_fp32;             /* written with an fp32 softmax whatever the type of its input */
+    bool residual_dropout;         /* behind each half of the block, not in the attention only */
+    bool rotary;                   /* queries and keys are rotated */
 
     enum vp_tape_group group; /* of tensors made now */
     uint32_t region;          /* that selective recomputation may leave out: we are in these */

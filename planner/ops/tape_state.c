@@ -71,8 +71,7 @@ static uint32_t delta_rule(struct vp_tape_maker *maker, uint32_t qkv, const stru
 static uint32_t gated_delta(struct vp_tape_maker *maker, uint32_t x, const struct vp_attention *a) {
     uint64_t heads = per_rank(maker, a->value_heads);
     uint64_t values = vp_sum_mul(vp_sum(heads), a->value_dim).v;
-    uint32_t all =
-        vp_tape_matrix_of(maker, x, VP_ROLE_LINEAR_IN, "queries, keys, values and gate");
+    uint32_t all = vp_tape_matrix_of(maker, x, VP_ROLE_LINEAR_IN, "queries, keys, values and gate");
 
     vp_tape_matrix_of(maker, x, VP_ROLE_LINEAR_GATES, "decays and rates");
     uint32_t qkv = passing(maker, all, "convolution input", per_rank(maker, a->conv_channels));
@@ -111,8 +110,8 @@ static uint32_t scanned(struct vp_tape_maker *maker, uint32_t projected, uint64_
 
 /* The output projection reads a tensor that is made again. */
 static uint32_t project_out(struct vp_tape_maker *maker, uint32_t x, bool fused) {
-    uint32_t gated = passing(maker, x, "gated output", maker->tensor[x].elements /
-                                                           vp_max(maker->tokens, 1));
+    uint32_t gated =
+        passing(maker, x, "gated output", maker->tensor[x].elements / vp_max(maker->tokens, 1));
     uint32_t out = vp_tape_matrix_of(maker, gated, VP_ROLE_LINEAR_OUT, "output");
 
     if (fused)

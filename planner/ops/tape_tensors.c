@@ -6,8 +6,7 @@
 
 /* Regions whose results are dropped though others keep them: they are made again just before they
  * are needed. Of the other regions only what is kept inside of them is dropped. */
-static const uint32_t OUTPUT_DROPPED =
-    VP_SELECT_NORM | VP_SELECT_MOE_ACTIVATION | VP_SELECT_MLA_UP;
+static const uint32_t OUTPUT_DROPPED = VP_SELECT_NORM | VP_SELECT_MOE_ACTIVATION | VP_SELECT_MLA_UP;
 
 const struct vp_op *vp_maker_find(const struct vp_tape_maker *maker, enum vp_role role) {
     for (uint32_t i = maker->half; i < maker->ops.count; i++) {
@@ -144,18 +143,22 @@ static void add_items(struct vp_tape_maker *maker, uint32_t input) {
 }
 
 /* Most bytes at one step. Forward: tensors between their making and their last reading that are not
- * on the tape. Backward: the same steps in reverse, a tensor's gradient lives as long as the tensor
- * did; what the steps behind kept is gone by then. Left out: what one kernel needs inside itself, the second copy while two gradients of one
- * tensor are added, and variables that a program holds longer than it reads them. */
+ * on the tape; what later steps will keep, and the output, are not there yet. Backward: the same steps in reverse, a tensor's gradient lives as long as the tensor
+ * did; what the steps behind kept is gone by then. Left out: what one kernel needs inside itself,
+ * the second copy while two gradients of one tensor are added, and variables that a program holds
+ * longer than it reads them. */
 static void add_temporaries(struct vp_tape_maker *maker, uint32_t input, uint32_t output) {
     struct vp_tape *out = maker->out;
 
     for (uint32_t step = 0; step <= maker->step; step++) {
         struct vp_sum forward = vp_sum(0), backward = vp_sum(0), gone = vp_sum(0);
+        struct vp_sum later = vp_sum(0);
         for (uint32_t i = 0; i < maker->count; i++) {
             const struct vp_tensor *t = &maker->tensor[i];
             if (t->kept && t->needed > step)
                 gone = vp_sum_add(gone, t->bytes);
+            if (t->made > step && (t->kept || i == output))
+                later = vp_sum_add(later, t->bytes);
             if (t->made > step || t->read < step)
                 continue;
             if (!t->kept && i != input && i != output)
@@ -163,7 +166,8 @@ static void add_temporaries(struct vp_tape_maker *maker, uint32_t input, uint32_
             if (t->grad)
                 backward = vp_sum_add(backward, t->bytes);
         }
-        out->overflow |= forward.overflow || backward.overflow || gone.overflow;
+        out->overflow |= forward.overflow || backward.overflow || gone.overflow || later.overflow;
+        forward.v = vp_above(forward.v, later.v);
         backward.v = vp_above(backward.v, gone.v);
         out->forward_temp_bytes = vp_max(out->forward_temp_bytes, forward.v);
         out->backward_temp_bytes = vp_max(out->backward_temp_bytes, backward.v);

@@ -7,11 +7,12 @@ static uint64_t product(uint64_t a, uint64_t b) {
 
 struct vp_layout vp_train_layout(const struct vp_scenario *scenario) {
     uint64_t tensor = vp_max(scenario->parallel.tensor, 1);
+    uint64_t width = scenario->engine.rules.train.expert_tensor;
     return (struct vp_layout){.tensor = tensor,
                               .attention = tensor,
                               .vocab = tensor,
                               .expert_ranks = vp_max(scenario->parallel.expert, 1),
-                              .expert_width = tensor,
+                              .expert_width = width > 0 ? width : tensor,
                               .vocab_pad =
                                   scenario->engine.rules.train.vocab_pad > 1
                                       ? product(scenario->engine.rules.train.vocab_pad, tensor)
@@ -23,7 +24,10 @@ uint64_t vp_train_copies(const struct vp_scenario *scenario) {
 }
 
 uint64_t vp_train_expert_copies(const struct vp_scenario *scenario) {
-    return vp_max(vp_train_copies(scenario) / vp_max(scenario->parallel.expert, 1), 1);
+    uint64_t all = product(vp_train_copies(scenario), scenario->parallel.tensor);
+    uint64_t divided =
+        product(scenario->parallel.expert, vp_train_layout(scenario).expert_width);
+    return vp_max(all / divided, 1);
 }
 
 uint64_t vp_train_micro_batches(const struct vp_scenario *scenario) {

@@ -6,8 +6,8 @@
 #include "planner/ops/ops.h"
 
 /* Dense matrices, heads and the padded vocabulary over the tensor-parallel ranks; with expert
- * parallelism whole experts over those ranks, the width of each over the tensor-parallel ones
- * (Megatron's expert tensor size when it is not set apart). */
+ * parallelism whole experts over those ranks, the width of each over the tensor-parallel ones or as
+ * many as are set apart for that (Megatron). */
 struct vp_layout vp_train_layout(const struct vp_scenario *scenario);
 /* Ranks that hold the same dense weights: data-parallel ones, and those that share a sequence. At
  * least 1. */

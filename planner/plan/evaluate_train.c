@@ -1,5 +1,7 @@
 /* A training step: stages, the instants of each, verdict. */
 #include "planner/plan/evaluate_parts.h"
+#include "planner/plan/train_peaks.h"
+#include "planner/plan/optimal.h"
 
 /* What rows of a device take from the framework's allocator at a step. */
 static struct vp_amount allocated_at(const struct vp_ledger *ledger, uint32_t device,
@@ -21,17 +23,43 @@ static struct vp_amount scaled(struct vp_amount a, struct vp_amount permille) {
                               vp_max(vp_mul_div(a.likely, permille.high, 1000), a.high)};
 }
 
-static void add_fragments(struct vp_ledger *ledger, const struct vp_training_stage *stage,
-                          uint32_t device) {
+/* What others leave; with torch's per-process fraction also what the allocator may take. */
+static uint64_t usable_bytes(const struct vp_scenario *scenario,
+                             const struct vp_train_stage *stage) {
+    const struct vp_hardware *hardware = &scenario->hardware;
+    uint64_t left = vp_above(hardware->memory_bytes, hardware->reserved_bytes);
+    uint64_t fraction = scenario->train.memory_fraction_ppb;
+
+    if (fraction == 0)
+        return left;
+    return vp_min(left,
+                  vp_mul_div(hardware->memory_bytes, fraction, 1000000000) + stage->runtime.low);
+}
+
+/* Reserved and not allocated. What exceeds the room beside the process's context goes back to the
+ * driver before memory runs out, but for segments that something still lies in. */
+static uint64_t fragments(uint64_t reserved, uint64_t allocated, uint64_t room, uint64_t pinned) {
+    uint64_t stays = vp_max(vp_above(room, allocated), vp_mul_div(allocated, pinned, 1000));
+    return vp_min(vp_above(reserved, allocated), stays);
+}
+
+static void add_fragments(struct vp_ledger *ledger, const struct vp_scenario *scenario,
+                          const struct vp_training_stage *stage, uint32_t device) {
     struct vp_row *row = vp_ledger_add(ledger, VP_C_FRAGMENTATION, VP_FORMULA_TRAIN_FRAGMENTS,
                                        device, "reserved, not allocated");
     const struct vp_amount *all = &stage->allocated_peak, *reserved = &stage->reserved_peak;
+    const struct vp_amount *pinned = &scenario->engine.rules.train.pinned;
+    const struct vp_amount *runtime = &stage->numbers.runtime;
+    uint64_t usable = usable_bytes(scenario, &stage->numbers);
 
     row->from = VP_STEP_FORWARD;
     row->to = VP_STEP_OPTIMIZER;
-    row->bytes.low = vp_above(reserved->low, all->low);
-    row->bytes.likely = vp_max(vp_above(reserved->likely, all->likely), row->bytes.low);
-    row->bytes.high = vp_max(vp_above(reserved->high, all->high), row->bytes.likely);
+    row->bytes.likely =
+        fragments(reserved->likely, all->likely, vp_above(usable, runtime->likely), pinned->likely);
+    row->bytes.low = vp_min(vp_above(reserved->low, all->low), row->bytes.likely);
+    row->bytes.high =
+        vp_max(fragments(reserved->high, all->high, vp_above(usable, runtime->high), pinned->high),
+               row->bytes.likely);
 }
 
 /* Between two steps: what is there all the time, and gradients where they have a buffer. */
@@ -63,30 +91,24 @@ static void fill_instants(struct vp_training_stage *out, const struct vp_ledger 
 
 static void evaluate_stage(struct vp_arena *arena, struct vp_result *out, uint32_t index) {
     struct vp_training_stage *stage = &out->training.stage[index];
+    bool replayed = vp_train_is_torch(out->scenario);
+    uint64_t first = 0;
 
     vp_train_stage_make(arena, &stage->numbers, out->scenario, index);
+    if (replayed)
+        stage->reserved_peak = vp_train_peaks(arena, out->scenario, &stage->numbers, &first);
     vp_train_stage_rows(&out->ledger, out->scenario, &stage->numbers, index);
     fill_instants(stage, &out->ledger, index);
     stage->allocated = resting(&stage->numbers);
-    stage->reserved_peak =
-        scaled(stage->allocated_peak, out->scenario->engine.rules.train.reserved);
-    add_fragments(&out->ledger, stage, index);
+    if (replayed)
+        stage->first_step_peak_bytes = first;
+    else
+        stage->reserved_peak =
+            scaled(stage->allocated_peak, out->scenario->engine.rules.train.reserved);
+    add_fragments(&out->ledger, out->scenario, stage, index);
     for (int c = 0; c < VP_COMPONENT_COUNT; c++)
         stage->component_at_peak[c] =
             vp_ledger_component(&out->ledger, index, (enum vp_component)c, stage->peak.step).likely;
-}
-
-/* What others leave; with torch's per-process fraction also what the allocator may take. */
-static uint64_t usable_bytes(const struct vp_scenario *scenario,
-                             const struct vp_train_stage *stage) {
-    const struct vp_hardware *hardware = &scenario->hardware;
-    uint64_t left = vp_above(hardware->memory_bytes, hardware->reserved_bytes);
-    uint64_t fraction = scenario->train.memory_fraction_ppb;
-
-    if (fraction == 0)
-        return left;
-    return vp_min(left,
-                  vp_mul_div(hardware->memory_bytes, fraction, 1000000000) + stage->runtime.low);
 }
 
 static void fill_device(struct vp_result *out, uint32_t index, uint32_t ranks) {
@@ -145,6 +167,7 @@ static void judge(struct vp_result *out, uint32_t stages) {
 }
 
 bool vp_evaluate_train(struct vp_arena *arena, struct vp_result *out) {
+    out->scenario = vp_optimal_scenario(arena, out->scenario);
     const struct vp_parallel *p = &out->scenario->parallel;
     uint32_t stages = (uint32_t)vp_max(p->pipeline, 1);
     uint32_t ranks = (uint32_t)(vp_max(p->tensor, 1) * vp_max(p->context, 1) * vp_max(p->data, 1));

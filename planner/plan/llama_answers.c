@@ -317,10 +317,43 @@ static void set_suggestions(struct vp_ctx *ctx, struct vp_result *out) {
     try_host(ctx, out);
 }
 
+/* An APU's limit is a setting of the kernel. */
+static void note_pool(struct vp_ctx *ctx, const struct vp_result *out) {
+    enum { PAGE = 4096 };
+    const struct vp_hardware *hardware = &out->scenario->hardware;
+    const struct vp_device *device = &out->devices[out->worst];
+
+    if (out->verdict == VP_FITS || out->reason != VP_REASON_BUFFERS || out->llama->gpus == 0 ||
+        hardware->gpu.gtt_ppb == 0)
+        return;
+    uint64_t wanted = device->need.high + vp_above(device->capacity_bytes, device->usable_bytes);
+    vp_diag_add(ctx->diags, VP_D_APU_POOL, &out->scenario->source[VP_F_MEMORY].pos,
+                "%s GiB of this APU's memory would be enough, %s GiB is its limit now",
+                gib(ctx, wanted), gib(ctx, device->capacity_bytes));
+    vp_diag_hint(ctx->diags,
+                 "ttm.pages_limit=%" PRIu64 " on the kernel's command line allows that, if the "
+                 "machine has it beside the system and %s GiB of pinned memory",
+                 vp_ceil_div(wanted, PAGE), gib(ctx, out->devices[out->llama->gpus].need.likely));
+}
+
+/* One sequence of the whole cache, as people compute it. */
+static void set_first_order(struct vp_result *out) {
+    const struct vp_scenario *scenario = out->scenario;
+    struct vp_scenario whole = *scenario;
+
+    whole.serve.context = out->llama->n_ctx;
+    whole.serve.concurrency = 1;
+    whole.parallel.data = 1;
+    out->scenario = &whole;
+    vp_pool_first_order(out);
+    out->scenario = scenario;
+}
+
 void vp_llama_answers(struct vp_ctx *ctx, struct vp_result *out) {
+    note_pool(ctx, out);
     set_prices(ctx, out);
     if (out->llama->gpus < 2)
-        vp_pool_first_order(out);
+        set_first_order(out);
     out->reason_text = reason_text(ctx, out);
     set_suggestions(ctx, out);
 }

@@ -84,25 +84,31 @@ static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out) 
 
 /* ---- the rule of thumb ---- */
 
-/* Parameters x bytes of parameter, gradient, master and states + 34 bytes x tokens x hidden x
- * layers (Korthikanti et al. 2022, without scores), by the ranks that divide the model; with full
- * recomputation the layers' inputs instead. */
+static struct vp_sum share(enum vp_dtype dtype, uint64_t elements, uint64_t ranks) {
+    struct vp_sum bytes = vp_dtype_bytes(dtype, vp_sum(elements));
+    return (struct vp_sum){bytes.v / ranks, bytes.overflow};
+}
+
+/* Parameters x bytes of parameter, gradient, master and two states, each by the ranks that divide
+ * it (ZeRO paper), + 34 bytes x tokens x hidden x layers (Korthikanti et al. 2022, without scores),
+ * by those that divide the model; with full recomputation the layers' inputs instead. */
 static void set_first_order(struct vp_result *out) {
     const struct vp_scenario *scenario = out->scenario;
     const struct vp_train *train = &scenario->train;
     const struct vp_model *model = scenario->model;
     struct vp_first_order *rule = &out->first_order;
+    struct vp_train_shards shards = vp_train_shards_of(scenario, false);
     uint64_t ranks = vp_max(scenario->parallel.tensor, 1) * vp_max(scenario->parallel.pipeline, 1);
     uint64_t a_token = train->recompute.kind == VP_RECOMPUTE_FULL ? 2 : 34;
-    struct vp_sum base = vp_dtype_bytes(train->parameters, vp_sum(out->params_total));
-    struct vp_sum trained = vp_sum(out->params_trainable);
-    struct vp_sum all = vp_sum_plus(base, vp_dtype_bytes(train->gradients, trained));
+    uint64_t trained = out->params_trainable;
+    struct vp_sum all = share(train->parameters, out->params_total, shards.parameters);
     struct vp_sum tape =
         vp_sum_mul(vp_sum_mul(vp_sum(vp_tape_tokens(scenario)), model->hidden), model->layer_count);
 
-    all = vp_sum_plus(all, vp_sum_mul(vp_dtype_bytes(train->optimizer_states, trained), 2));
+    all = vp_sum_plus(all, share(train->gradients, trained, shards.gradients));
+    all = vp_sum_plus(all, vp_sum_mul(share(train->optimizer_states, trained, shards.states), 2));
     if (train->master != VP_DTYPE_UNSET)
-        all = vp_sum_plus(all, vp_dtype_bytes(train->master, trained));
+        all = vp_sum_plus(all, share(train->master, trained, shards.states));
     tape = vp_sum_mul(tape, a_token);
     struct vp_sum total = vp_sum_plus(all, tape);
     if (total.overflow || total.v > INT64_MAX)

@@ -2,8 +2,9 @@
 
 #include "planner/base/sum.h"
 
-/* Sums of bytes stay below 2^60 and of times below 2^60, so that the bounds of dual.c, products of a
- * price with either, stay inside 128 bits, and no sum of solvers and judge needs a check of its own. */
+/* Sums of bytes stay below 2^60 and of times below 2^60, so that the bounds of dual.c, products of
+ * a price with either, stay inside 128 bits, and no sum of solvers and judge needs a check of its
+ * own. */
 static const uint64_t MOST = (uint64_t)1 << 60;
 
 static struct vp_sum stage_bytes(const struct vp_chain *c, uint32_t i) {

@@ -6,6 +6,9 @@
  * the loss. Its backward reads x[i], what was saved of it (its tape) and the gradient g[i+1], and
  * makes g[i]. What each operation needs at its worst moment: planner/recompute/judge.h.
  *
+ * The backward of the last stage follows its forward at once, so it is never recomputed as part of
+ * a segment. A pipeline rank without the loss ends with a stage of no bytes and no time.
+ *
  * A budget is for the activations of one microbatch alone: the caller subtracts what stays on the
  * device all along. Offloading, overlap and the allocator's rounding are not modelled. */
 #ifndef VP_RECOMPUTE_CHAIN_H
@@ -25,21 +28,22 @@ struct vp_tape_option {
 };
 
 struct vp_chain {
-    uint32_t n;                  /* stages */
-    const uint64_t *x, *g;       /* n+1 boundaries and their gradients; g[0] may be 0 */
-    const uint64_t *f, *b, *wn;  /* n: forward and backward time, transient bytes of a forward that
-                                  * saves nothing */
+    uint32_t n;                 /* stages */
+    const uint64_t *x, *g;      /* n+1 boundaries and their gradients; g[0] may be 0 */
+    const uint64_t *f, *b, *wn; /* n: forward and backward time, transient bytes of a forward that
+                                 * saves nothing */
     const struct vp_tape_option *const *options; /* n lists; option 0 is the full tape, r = 0 */
     const uint32_t *option_counts;               /* n, each at least 1 */
     uint32_t body_first, body_end; /* stages that equal segments may group: [first, end) */
-    const uint64_t *held; /* n, or NULL: bytes that exist from the end of stage i's backward on, such
-                           * as weight gradients that are not allocated ahead */
+    const uint64_t *held; /* n, or NULL: bytes that exist from the end of stage i's backward on,
+                           * such as weight gradients that are not allocated ahead */
 };
 
 enum { VP_CHAIN_MAX_STAGES = 2048, VP_CHAIN_MAX_OPTIONS = 64, VP_CHAIN_MAX_INFLIGHT = 65536 };
 
 /* Whether all sums that the solvers form stay inside 64 bits. Must hold for every chain that is
- * handed to them; the counts must be within the caps above. NULL: it does; else what is too large. */
+ * handed to them; the counts must be within the caps above. NULL: it does; else what is too large.
+ */
 const char *vp_chain_overflow(const struct vp_chain *chain, uint64_t inflight);
 
 /* The number of microbatches (or, interleaved, of chunk forwards) that a pipeline rank holds at its

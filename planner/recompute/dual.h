@@ -23,9 +23,10 @@ typedef __int128 vp_wide; /* times scaled by 2^shift */
 struct vp_dual {
     uint64_t *price; /* n + 1, times per byte, scaled by 2^shift */
     unsigned shift;
-    vp_wide *before; /* n + 1: shortest path from the begin to p */
-    vp_wide *after;  /* n + 1: from p to the end */
-    uint64_t bound;  /* extra time that no plan is below */
+    vp_wide *before;  /* n + 1: shortest path from the begin to p */
+    vp_wide *after;   /* n + 1: from p to the end */
+    vp_wide *through; /* by move: shortest path from the begin to the end that takes it */
+    uint64_t bound;   /* extra time that no plan is below */
 };
 
 /* Prices for the budget of the moves, which some plan keeps. */

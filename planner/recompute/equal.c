@@ -24,7 +24,8 @@ static void keep(struct maker *m, const struct vp_chain *chain, uint32_t first, 
 }
 
 static void recompute(struct maker *m, uint32_t first, uint32_t end) {
-    m->items[m->count++] = (struct vp_plan_item){.first = first, .last = end - 1, .recompute = true};
+    m->items[m->count++] =
+        (struct vp_plan_item){.first = first, .last = end - 1, .recompute = true};
 }
 
 static void end(struct maker *m, struct vp_recompute_plan *out, const struct vp_chain *chain) {

@@ -1,5 +1,5 @@
-/* Which parts of a chain are the same problem. Stages i..l, with x[i] outside, are given by what each
- * stage is; a stack of few kinds has few different parts, and each is solved once. Internal to
+/* Which parts of a chain are the same problem. Stages i..l, with x[i] outside, are given by what
+ * each stage is; a stack of few kinds has few different parts, and each is solved once. Internal to
  * planner/recompute. */
 #ifndef VP_RECOMPUTE_INTERVALS_H
 #define VP_RECOMPUTE_INTERVALS_H

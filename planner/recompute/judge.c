@@ -5,7 +5,7 @@
 /* What is alive. */
 struct state {
     const struct vp_chain *chain;
-    bool *x, *g; /* boundaries and their gradients */
+    bool *x, *g;    /* boundaries and their gradients */
     uint32_t *tape; /* option + 1 of the tape that stage i has; 0: none */
     uint64_t live;
     uint32_t backward_left; /* stages whose backward is still to come */

@@ -3,11 +3,10 @@
  *
  *   operation   needs                    bytes at its worst moment     afterwards
  *   Fn i        x[i]                     live + x[i+1] + wn[i]         x[i+1] exists
- *   Fs i j      x[i], no tape of i       live + t + x[i+1] + wf        tape (option j), x[i+1] exist
- *   L           x[n]                     live - x[n] + g[n]            the loss is its gradient
- *   B i         x[i], tape, g[i+1]       live + g[i] + wb              tape, g[i+1] gone; g[i], held[i]
- *                                                                      exist; takes b[i] + r
- *   D i         x[i], no tape of i       live                          x[i] gone
+ *   Fs i j      x[i], no tape of i       live + t + x[i+1] + wf        tape (option j), x[i+1]
+ * exist L           x[n]                     live - x[n] + g[n]            the loss is its gradient
+ *   B i         x[i], tape, g[i+1]       live + g[i] + wb              tape, g[i+1] gone; g[i],
+ * held[i] exist; takes b[i] + r D i         x[i], no tape of i       live x[i] gone
  *
  * A schedule starts with x[0] alone and runs every B once, from the last stage to the first. */
 #ifndef VP_RECOMPUTE_JUDGE_H
@@ -19,8 +18,8 @@ struct vp_judgement {
     const char *fault;   /* NULL: the schedule is valid; else why not, and the rest is undefined */
     uint64_t peak_bytes; /* of one microbatch */
     uint64_t time;
-    uint64_t forwards;   /* forward executions */
-    size_t peak_at;      /* the operation at whose end or during which the peak first occurs */
+    uint64_t forwards; /* forward executions */
+    size_t peak_at;    /* the operation at whose end or during which the peak first occurs */
 };
 
 void vp_judge(struct vp_arena *scratch, struct vp_judgement *out, const struct vp_chain *chain,

@@ -8,7 +8,8 @@
 struct maker {
     const struct vp_moves *moves;
     const struct vp_dual *dual;
-    vp_wide limit; /* scaled, with the constant part of the bound */
+    vp_wide limit;   /* scaled, with the constant part of the bound */
+    vp_wide *lowest; /* n + 1: least bound of the labels at p */
     uint32_t cap;
     struct vp_labels *out;
     struct vp_label *list, *other; /* what was gathered at this position, room to merge */
@@ -17,22 +18,24 @@ struct maker {
     struct vp_arena scratch;
 };
 
-static bool is_hopeless(const struct maker *m, uint32_t p, const struct vp_label *label) {
+/* No plan with this label at p takes less extra time (scaled, and but for the constant part). */
+static vp_wide bound_of(const struct maker *m, uint32_t p, const struct vp_label *label) {
     const struct vp_dual *d = m->dual;
-    if (!d)
-        return false;
     vp_wide bound = d->before[p] + ((vp_wide)label->low << d->shift) +
                     (vp_wide)d->price[p] * (vp_wide)label->need;
     if (m->moves->others)
         bound += (vp_wide)d->price[0] * (vp_wide)(m->moves->others * label->stored);
-    return bound > m->limit;
+    return bound;
 }
 
-/* Whether a move can be part of a plan within the limit at all. */
-static bool is_move_hopeless(const struct maker *m, uint32_t p, const struct vp_move *move) {
+/* Whether no label after the move can be part of a plan within the limit: a move lengthens the
+ * bound of a label by no less than it is longer than the shortest path before it. */
+static bool is_move_hopeless(const struct maker *m, uint32_t i) {
+    uint32_t next = m->moves->items[i].next;
     const struct vp_dual *d = m->dual;
-    return d && d->before[p] + vp_dual_length(d, m->moves, p, move) + d->after[move->next] >
-                    m->limit;
+    if (m->out->at[next].count == 0)
+        return true;
+    return d && d->through[i] - d->after[next] - d->before[next] + m->lowest[next] > m->limit;
 }
 
 static void make_room(struct maker *m, uint32_t more) {
@@ -73,23 +76,28 @@ static void append(struct vp_label *list, uint32_t *count, const struct vp_label
 }
 
 static void merge_move(struct maker *m, uint32_t p, uint32_t index) {
-    const struct vp_move *move = &m->moves->items[index];
-    const struct vp_label_list *from = &m->out->at[move->next];
-    make_room(m, from->count);
+    const struct vp_move move = m->moves->items[index];
+    const struct vp_label_list from = m->out->at[move.next];
+    const vp_wide price = m->dual ? m->dual->price[p] : 0;
+    const vp_wide most = m->dual ? m->limit - m->dual->before[p] : 0;
+    make_room(m, from.count);
     struct vp_label *old = m->list, *merged = m->other;
-    uint32_t i = 0, count = 0;
-    for (uint32_t j = 0; j < from->count; j++) {
-        struct vp_label label = before(move, index, &from->items[j], j);
-        if (!vp_moves_fit(m->moves, p, label.need, 0))
+    uint32_t i = 0, count = 0, hopeless = 0;
+    for (uint32_t j = 0; j < from.count; j++) {
+        uint64_t need = vp_max(move.need, move.stored + from.items[j].need);
+        uint64_t low = move.time + from.items[j].low;
+        if (!vp_moves_fit(m->moves, p, need, 0))
             break;
-        if (is_hopeless(m, p, &label)) {
-            m->out->pruned++;
+        if (m->dual && ((vp_wide)low << m->dual->shift) + price * (vp_wide)need > most) {
+            hopeless++;
             continue;
         }
-        while (i < m->count && old[i].need <= label.need)
+        struct vp_label label = before(&move, index, &from.items[j], j);
+        while (i < m->count && old[i].need <= need)
             append(merged, &count, &old[i++]);
         append(merged, &count, &label);
     }
+    m->out->pruned += hopeless;
     if (count == 0)
         return;
     while (i < m->count)
@@ -109,7 +117,7 @@ static void gather_move(struct maker *m, uint32_t p, uint32_t index) {
         struct vp_label label = before(move, index, &from->items[j], j);
         if (!vp_moves_fit(m->moves, p, label.need, label.stored))
             continue;
-        if (is_hopeless(m, p, &label))
+        if (m->dual && bound_of(m, p, &label) > m->limit)
             m->out->pruned++;
         else
             m->list[m->count++] = label;
@@ -225,8 +233,7 @@ static void make_list(struct maker *m, uint32_t p) {
     bool several = m->moves->others > 0;
     m->count = 0;
     for (uint32_t i = m->moves->first[p]; i < m->moves->first[p + 1]; i++) {
-        const struct vp_move *move = &m->moves->items[i];
-        if (m->out->at[move->next].count == 0 || is_move_hopeless(m, p, move))
+        if (is_move_hopeless(m, i))
             continue;
         if (several)
             gather_move(m, p, i);
@@ -247,6 +254,11 @@ static void make_list(struct maker *m, uint32_t p) {
     if (m->count)
         memcpy(list->items, m->list, m->count * sizeof *m->list);
     m->out->made += m->count;
+    for (uint32_t i = 0; m->dual && i < m->count; i++) {
+        vp_wide bound = bound_of(m, p, &list->items[i]);
+        if (i == 0 || bound < m->lowest[p])
+            m->lowest[p] = bound;
+    }
 }
 
 void vp_labels_make(struct vp_arena *arena, struct vp_labels *out, const struct vp_moves *moves,
@@ -255,9 +267,14 @@ void vp_labels_make(struct vp_arena *arena, struct vp_labels *out, const struct 
     uint32_t n = moves->n;
     m.scratch.oom = arena->oom;
     m.scratch.take = arena->take;
-    if (dual)
-        m.limit = ((vp_wide)limit << dual->shift) + (vp_wide)dual->price[0] * (vp_wide)moves->budget;
-    *out = (struct vp_labels){.at = VP_NEW_ARRAY(arena, n + 1, struct vp_label_list), .exact = true};
+    if (dual) {
+        m.lowest = VP_NEW_ARRAY(arena, n + 1, vp_wide);
+        m.lowest[n] = dual->before[n];
+        m.limit =
+            ((vp_wide)limit << dual->shift) + (vp_wide)dual->price[0] * (vp_wide)moves->budget;
+    }
+    *out =
+        (struct vp_labels){.at = VP_NEW_ARRAY(arena, n + 1, struct vp_label_list), .exact = true};
     out->at[n] = (struct vp_label_list){.items = VP_NEW(arena, struct vp_label), .count = 1};
     for (uint32_t p = n; p-- > 0;)
         make_list(&m, p);

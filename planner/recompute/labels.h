@@ -1,6 +1,6 @@
 /* All that is worth knowing of the plans from each position to the end: a list of labels (R, T,
- * extra time), none of which another one beats in everything (R, T as in moves.h; T counts only with
- * further microbatches in flight). One pass from the last position to the first; the list at
+ * extra time), none of which another one beats in everything (R, T as in moves.h; T counts only
+ * with further microbatches in flight). One pass from the last position to the first; the list at
  * position 0 is the whole frontier of time against peak.
  *
  * Exact, until a list outgrows its cap: then labels whose times differ by less than some grain give
@@ -30,8 +30,8 @@ struct vp_labels {
     bool exact;               /* no list was thinned */
 };
 
-/* dual, limit: labels from which no plan of an extra time up to limit comes are left out. dual NULL:
- * none are. cap: labels of one list. */
+/* dual, limit: labels from which no plan of an extra time up to limit comes are left out. dual
+ * NULL: none are. cap: labels of one list. */
 void vp_labels_make(struct vp_arena *arena, struct vp_labels *out, const struct vp_moves *moves,
                     const struct vp_dual *dual, uint64_t limit, uint32_t cap);
 

@@ -74,10 +74,11 @@ static void add(struct adder *a, struct vp_move move, uint32_t p) {
     m->items[a->count++] = move;
 }
 
+/* The last stage has the loss: its backward follows at once, so it is kept. */
 static void add_segments(struct adder *a, const struct vp_chain *c, const uint64_t *held,
                          uint32_t p) {
     struct segment s = {0};
-    for (uint32_t q = p; q < c->n; q++) {
+    for (uint32_t q = p; q + 1 < c->n; q++) {
         grow(&s, c, held, p, q);
         uint64_t growing = vp_max(s.first_forward, vp_max(s.saving, s.backward));
         if (c->x[p] + growing > a->moves->budget)

@@ -1,13 +1,13 @@
-/* Multi-level, memory-persistent schedules. C(i, l, m) is the least extra time for stages i..l when m
- * bytes are free, x[i] not counted and g[l+1] counted, as a list of steps (bytes, time):
+/* Multi-level, memory-persistent schedules. C(i, l, m) is the least extra time for stages i..l when
+ * m bytes are free, x[i] not counted and g[l+1] counted, as a list of steps (bytes, time):
  *
  *   keep i    needs m >= G + t + x[i+1] + wf and m >= t + g[i+1] + g[i] + wb, with G = g[l+1], or 0
  *             before the loss; then C(i+1, l, m - t - x[i+1])
  *   split s   needs m >= G + x[k] + x[k+1] + wn[k] for the stages i <= k < s (x[i] left out); takes
  *             their forward times; then C(s, l, m - x[s]) and C(i, s-1, m)
  *
- * Bytes that come into being with the backwards of s..l (held) are taken from the m of what follows.
- * The list of the whole chain is the frontier. */
+ * Bytes that come into being with the backwards of s..l (held) are taken from the m of what
+ * follows. The list of the whole chain is the frontier. */
 #include "planner/base/sum.h"
 #include "planner/recompute/intervals.h"
 #include "planner/recompute/recompute.h"
@@ -139,8 +139,7 @@ static uint64_t keep_floor(const struct solver *s, uint32_t i, uint32_t l,
                            const struct vp_tape_option *o) {
     const struct vp_chain *c = s->chain;
     uint64_t forward = gradient_after(c, l) + o->t + c->x[i + 1] + o->wf;
-    uint64_t backward =
-        o->t + c->g[i + 1] + c->g[i] + o->wb + s->held[l + 1] - s->held[i + 1];
+    uint64_t backward = o->t + c->g[i + 1] + c->g[i] + o->wb + s->held[l + 1] - s->held[i + 1];
     uint64_t after = c->g[i] + s->held[l + 1] - s->held[i];
     return vp_max(vp_max(forward, backward), after);
 }
@@ -342,9 +341,7 @@ static struct solver *new_solver(struct vp_arena *arena, const struct vp_chain *
     return s;
 }
 
-static const struct steps *whole(const struct solver *s) {
-    return steps_of(s, 0, s->chain->n - 1);
-}
+static const struct steps *whole(const struct solver *s) { return steps_of(s, 0, s->chain->n - 1); }
 
 /* The least peak, when no budget is given; UINT64_MAX when it is not known. */
 static uint64_t least_peak(struct vp_arena *arena, const struct vp_chain *chain, bool options) {
@@ -361,13 +358,13 @@ void vp_recompute_multilevel(struct vp_arena *arena, struct vp_recompute_answer 
     struct vp_recompute_answer single;
     *out = (struct vp_recompute_answer){0};
     /* Whatever a single level reaches in time is a bound for several. */
-    vp_recompute_single(arena, &single, chain,
-                        options ? VP_PLACE_JOINT : VP_PLACE_SEGMENTS, budget_bytes, 1);
+    vp_recompute_single(arena, &single, chain, options ? VP_PLACE_JOINT : VP_PLACE_SEGMENTS,
+                        budget_bytes, 1);
     if (single.feasible)
         most_time = single.time - base;
-    struct solver *s = new_solver(arena, chain, options,
-                                  vp_min(vp_above(budget_bytes, chain->x[0]), (uint64_t)1 << 60),
-                                  most_time);
+    struct solver *s =
+        new_solver(arena, chain, options,
+                   vp_min(vp_above(budget_bytes, chain->x[0]), (uint64_t)1 << 60), most_time);
     if (!solve(s)) {
         out->cap = CAP_SPLITS;
         return;

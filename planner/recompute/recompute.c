@@ -98,8 +98,7 @@ void vp_recompute_frontier(struct vp_arena *arena, struct vp_frontier *out,
         break;
     case VP_PLACE_MULTILEVEL:
     case VP_PLACE_MULTILEVEL_OPTIONS:
-        vp_recompute_multilevel_frontier(arena, out, chain,
-                                         class == VP_PLACE_MULTILEVEL_OPTIONS);
+        vp_recompute_multilevel_frontier(arena, out, chain, class == VP_PLACE_MULTILEVEL_OPTIONS);
         break;
     default:
         vp_recompute_single_frontier(arena, out, chain, class, inflight);

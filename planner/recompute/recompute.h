@@ -10,10 +10,11 @@
  *   multilevel_options  the same with tape options
  *   pipeline   joint, with further microbatches in flight
  *
- * Chains must pass vp_chain_overflow for the number of microbatches in flight. Everything comes from
- * the arena; nothing else is kept, so calls may run side by side. Of plans of equal time one with the
- * least peak is given. Sources: Chen et al. 2016 (segments), Griewank and Walther 2000 (Revolve),
- * Beaumont et al. 2019 (rotor); the formulation with exact bytes is this program's own. */
+ * Chains must pass vp_chain_overflow for the number of microbatches in flight. Everything comes
+ * from the arena; nothing else is kept, so calls may run side by side. Of plans of equal time one
+ * with the least peak is given. Sources: Chen et al. 2016 (segments), Griewank and Walther 2000
+ * (Revolve), Beaumont et al. 2019 (rotor); the formulation with exact bytes is this program's own.
+ */
 #ifndef VP_RECOMPUTE_RECOMPUTE_H
 #define VP_RECOMPUTE_RECOMPUTE_H
 
@@ -44,13 +45,13 @@ struct vp_recompute_proof {
 
 struct vp_recompute_answer {
     bool feasible;
-    bool optimal;            /* time == bound */
-    uint64_t time;           /* forward, backward and all recomputation */
-    uint64_t bound;          /* no plan of the class within the budget takes less */
-    uint64_t gap_ppb;        /* (time - bound) / bound, rounded up */
-    uint64_t peak_bytes;     /* with all microbatches in flight */
-    uint64_t least_bytes;    /* the smallest budget that any plan of the class keeps; 0: not known */
-    uint64_t labels, pruned; /* partial plans that were kept, that the bound struck out */
+    bool optimal;         /* time == bound */
+    uint64_t time;        /* forward, backward and all recomputation */
+    uint64_t bound;       /* no plan of the class within the budget takes less */
+    uint64_t gap_ppb;     /* (time - bound) / bound, rounded up */
+    uint64_t peak_bytes;  /* with all microbatches in flight */
+    uint64_t least_bytes; /* the smallest budget that any plan of the class keeps; 0: not known */
+    uint64_t labels, pruned;           /* partial plans that were kept, that the bound struck out */
     struct vp_recompute_plan plan;     /* not of the multi-level classes */
     struct vp_chain_schedule schedule; /* the operations of one microbatch */
     struct vp_recompute_proof proof;
@@ -79,7 +80,8 @@ void vp_recompute_frontier(struct vp_arena *arena, struct vp_frontier *out,
                            const struct vp_chain *chain, enum vp_recompute_class class,
                            uint64_t inflight);
 
-/* Sorts points, drops those that another one beats, and makes their bounds hold for every budget. */
+/* Sorts points, drops those that another one beats, and makes their bounds hold for every budget.
+ */
 void vp_frontier_close(struct vp_frontier *out, struct vp_frontier_point *points, uint32_t count);
 
 /* "a", "b", "d", "e", "c0", "c", "pp" */
@@ -97,8 +99,8 @@ void vp_recompute_equal_frontier(struct vp_arena *arena, struct vp_frontier *out
  * it is recomputed like the others or kept. Stages outside of the body are kept. */
 void vp_equal_plan(struct vp_arena *arena, struct vp_recompute_plan *out,
                    const struct vp_chain *chain, uint32_t k, bool recompute_last);
-/* torch.utils.checkpoint.checkpoint_sequential: `segments` pieces of floor(N / segments) stages, all
- * but the last recomputed; the last takes the rest and is kept. */
+/* torch.utils.checkpoint.checkpoint_sequential: `segments` pieces of floor(N / segments) stages,
+ * all but the last recomputed; the last takes the rest and is kept. */
 void vp_torch_sequential_plan(struct vp_arena *arena, struct vp_recompute_plan *out,
                               const struct vp_chain *chain, uint32_t segments);
 /* Megatron-LM --recompute-method block: the first m stages of the body recomputed one by one. Its

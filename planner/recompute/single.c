@@ -95,36 +95,44 @@ static uint64_t lowest(const struct vp_labels *labels) {
     return low;
 }
 
-/* Labels whose bound is above a limit are left out; the limit begins just above the bound of all
- * plans and grows until there is a plan below it. A plan below the limit was found is the best, and
- * none found means that the limit is a bound. */
+static void take_label(struct vp_arena *arena, struct vp_recompute_answer *out,
+                       const struct vp_recompute_proof *proof, uint64_t bound, uint32_t best) {
+    const struct vp_label *label = &proof->labels->at[0].items[best];
+    bound = vp_max(bound, vp_min(lowest(proof->labels), vp_min(label->time, proof->limit + 1)));
+    out->feasible = true;
+    out->time = proof->moves->base_time + label->time;
+    out->bound = proof->moves->base_time + bound;
+    out->cap = proof->labels->exact ? NULL : CAP;
+    out->proof = *proof;
+    vp_labels_plan(arena, &out->plan, proof->labels, proof->moves, best);
+}
+
+/* Labels whose bound is above a limit are left out. The limit begins just above the bound of all
+ * plans and grows until there is a plan below it: then that is the best, and where there is none
+ * the limit is a bound. A plan not far above the limit makes a limit that the next round ends with.
+ */
 static void find_best(struct vp_arena *arena, struct vp_recompute_answer *out,
                       const struct vp_moves *moves) {
     struct vp_dual *dual = VP_NEW(arena, struct vp_dual);
     struct vp_labels *labels = VP_NEW(arena, struct vp_labels);
     vp_dual_make(arena, dual, moves);
-    uint64_t bound = dual->bound, window = vp_max(1, moves->base_time / 8192);
-    for (;; window *= 4) {
+    uint64_t bound = dual->bound, window = 1 + moves->base_time / 1000000 + dual->bound / 128;
+    for (;;) {
         struct vp_arena_mark mark = vp_arena_mark(arena);
-        uint64_t limit = dual->bound + window;
-        vp_labels_make(arena, labels, moves, dual, limit, list_cap(moves->n));
+        struct vp_recompute_proof proof = {moves, dual, labels, dual->bound + window};
+        vp_labels_make(arena, labels, moves, dual, proof.limit, list_cap(moves->n));
         out->pruned += labels->pruned;
         out->labels += labels->made;
-        uint32_t best = labels->at[0].count ? best_label(labels, moves) : 0;
-        bool found = labels->at[0].count && labels->at[0].items[best].time <= limit;
+        bool any = labels->at[0].count > 0;
+        uint32_t best = any ? best_label(labels, moves) : 0;
+        uint64_t over = any ? labels->at[0].items[best].time - dual->bound : UINT64_MAX;
         /* Thinned lists do not get better with a wider window. */
-        if (found || (!labels->exact && labels->at[0].count)) {
-            const struct vp_label *label = &labels->at[0].items[best];
-            out->feasible = true;
-            out->time = moves->base_time + label->time;
-            bound = vp_max(bound, vp_min(lowest(labels), vp_min(label->time, limit + 1)));
-            out->bound = moves->base_time + bound;
-            out->cap = labels->exact ? NULL : CAP;
-            out->proof = (struct vp_recompute_proof){moves, dual, labels, limit};
-            vp_labels_plan(arena, &out->plan, labels, moves, best);
+        if (over <= window || (any && !labels->exact)) {
+            take_label(arena, out, &proof, bound, best);
             return;
         }
-        bound = limit + 1;
+        bound = proof.limit + 1;
+        window = over / 8 <= window ? over : 2 * window;
         vp_arena_rewind(arena, mark);
     }
 }

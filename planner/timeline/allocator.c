@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "planner/base/sum.h"
-#include "planner/timeline/blocks.h"
+#include "planner/timeline/mem_blocks.h"
 
 static const uint64_t LEAST = 512, SMALL = 1 << 20, SMALL_SEGMENT = 2 << 20,
                       MIDDLE = UINT64_C(10) << 20, STEP = 2 << 20;
@@ -29,8 +29,6 @@ struct vp_allocator {
     uint32_t scratch_capacity;
     uint64_t next_address;
     uint64_t events;
-    uint64_t layout; /* of all storages, each mixed into a number of its own */
-    bool mixed;      /* some storage was used on another stream */
     struct vp_allocator_stats stats;
 };
 
@@ -403,14 +401,6 @@ static uint32_t take_block(struct vp_allocator *a, uint8_t stream, uint64_t size
 
 /* ---- events ---- */
 
-/* Id, place and size of a storage as one number (the last steps of splitmix64). */
-static uint64_t place_of(uint32_t id, const struct vp_mem_block *b) {
-    uint64_t x = (b->address >> 9) * UINT64_C(0x9e3779b97f4a7c15) ^ b->size << 17 ^ id;
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
 static bool has_block(const struct vp_allocator *a, uint32_t id) {
     return id < a->id_capacity && a->block_of[id] != NOTHING && a->block_of[id] != FAILED &&
            a->block_of[id] != EMPTY;
@@ -442,7 +432,6 @@ static enum vp_replay take(struct vp_allocator *a, const struct vp_event *event)
     b->requested = event->bytes;
     b->uses = 0;
     a->block_of[event->id] = block;
-    a->layout += place_of(event->id, b);
     raise(&stats->allocated, b->size);
     raise(&stats->active, b->size);
     raise(&stats->requested, b->requested);
@@ -461,7 +450,6 @@ static enum vp_replay give(struct vp_allocator *a, uint32_t id) {
     if (!has)
         return VP_REPLAY_OK;
     struct vp_mem_block *b = &a->blocks.block[block];
-    a->layout -= place_of(id, b);
     a->stats.allocated.now -= b->size;
     if (b->uses) {
         b->state = VP_BLOCK_WAITING;
@@ -479,10 +467,8 @@ static enum vp_replay use(struct vp_allocator *a, const struct vp_event *event) 
     if (!has_block(a, event->id))
         return VP_REPLAY_OK;
     struct vp_mem_block *b = &a->blocks.block[a->block_of[event->id]];
-    if (b->stream != event->stream) {
+    if (b->stream != event->stream)
         b->uses |= UINT64_C(1) << event->stream;
-        a->mixed = true;
-    }
     return VP_REPLAY_OK;
 }
 
@@ -561,11 +547,8 @@ struct vp_allocator_stats vp_allocator_stats(const struct vp_allocator *a) {
 
 uint64_t vp_allocator_reserved(const struct vp_allocator *a) { return a->stats.reserved.now; }
 
-uint64_t vp_allocator_layout(const struct vp_allocator *a) {
-    uint64_t segments = a->stats.driver_takes + a->stats.driver_gives;
-    if (a->mixed || a->collects)
-        return 0;
-    return (a->layout ^ segments * UINT64_C(0x9e3779b97f4a7c15)) | 1;
+uint64_t vp_allocator_driver_calls(const struct vp_allocator *a) {
+    return a->stats.driver_takes + a->stats.driver_gives;
 }
 
 uint64_t vp_allocator_fragmentation(const struct vp_allocator_stats *stats) {

@@ -66,10 +66,8 @@ enum vp_replay vp_allocator_replay(struct vp_allocator *allocator, const struct 
 struct vp_allocator_stats vp_allocator_stats(const struct vp_allocator *allocator);
 /* Reserved now: what a walk over a step asks at every event. */
 uint64_t vp_allocator_reserved(const struct vp_allocator *allocator);
-/* Which storages lie where, and what segments there are, as one number: when it is the same at two
- * instants, what follows from equal events is the same. 0: it cannot be said, as streams were mixed
- * or ages of blocks count. */
-uint64_t vp_allocator_layout(const struct vp_allocator *allocator);
+/* Segments and mappings taken or given back so far: while it stands, the cache serves all. */
+uint64_t vp_allocator_driver_calls(const struct vp_allocator *allocator);
 /* Reserved and not needed, at the reserved peak. */
 uint64_t vp_allocator_fragmentation(const struct vp_allocator_stats *stats);
 /* Where a storage lies; false: it has no memory. */

@@ -34,9 +34,9 @@ enum { VP_STREAMS = 64 };
 /* Where events go as they are made. */
 struct vp_event_sink {
     void (*event)(void *user, const struct vp_event *event);
-    /* What the layout of memory is now, as one number, which is the same when storages of the same
-     * ids lie at the same places; NULL: nobody can say. */
-    uint64_t (*state)(void *user);
+    /* A number that changes with each call to the driver: while it stands, memory has settled.
+     * NULL: nobody can say, then nothing is left out. */
+    uint64_t (*driver_calls)(void *user);
     void *user;
 };
 

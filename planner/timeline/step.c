@@ -388,33 +388,39 @@ static void optimizer_step(struct writer *w, bool first) {
         give(w, w->ids_gradient + s->layers + 1);
 }
 
-/* Passes that can be left out after `done` forward passes, when the layout of memory is now what it
- * was a period ago: whole periods, of full turns. */
-static uint64_t repeated(const struct writer *w, uint64_t *seen, uint64_t done) {
-    const struct vp_step_schedule *schedule = &w->schedule;
-    uint64_t state = w->sink->state ? w->sink->state(w->sink->user) : 0;
-    uint64_t *last = &seen[done % schedule->period];
+/* Since when the driver was not called. */
+struct settled {
+    uint64_t calls; /* so far */
+    uint64_t since; /* forward passes at the last one */
+};
 
-    if (state == 0 || state != *last || done >= schedule->regular) {
-        *last = state;
+/* Passes that can be left out after `done` forward passes: whole periods, of full turns. */
+static uint64_t repeated(const struct writer *w, struct settled *settled, uint64_t done) {
+    const struct vp_step_schedule *schedule = &w->schedule;
+    uint64_t calls;
+
+    if (!w->sink->driver_calls)
         return 0;
-    }
+    calls = w->sink->driver_calls(w->sink->user);
+    if (settled->since == 0 || calls != settled->calls)
+        *settled = (struct settled){calls, done};
+    if (done - settled->since < schedule->ahead || done >= schedule->regular)
+        return 0;
     return (schedule->regular - done) / schedule->period * schedule->period;
 }
 
 /* Fills the pipeline, then a backward and a forward pass by turns, then empties it. */
-static void run_passes(struct writer *w, uint64_t *seen) {
+static void run_passes(struct writer *w) {
     const struct vp_step_schedule *schedule = &w->schedule;
+    struct settled settled = {0};
     uint64_t forward = 0, backward = 0;
 
     while (forward < schedule->ahead)
         chunk_forward(w, schedule->forward[forward++]);
-    for (uint64_t i = 0; i < schedule->period; i++)
-        seen[i] = 0;
     while (forward < schedule->count) {
         chunk_backward(w, schedule->backward[backward++]);
         chunk_forward(w, schedule->forward[forward++]);
-        uint64_t skip = repeated(w, seen, forward);
+        uint64_t skip = repeated(w, &settled, forward);
         if (skip > 0) {
             mark(w, VP_MARK_REPEAT, skip / vp_max(w->stage->chunks, 1));
             forward += skip;
@@ -425,7 +431,7 @@ static void run_passes(struct writer *w, uint64_t *seen) {
         chunk_backward(w, schedule->backward[backward++]);
 }
 
-static void run_step(struct writer *w, uint64_t *seen, bool first) {
+static void run_step(struct writer *w, bool first) {
     const struct vp_train_stage *s = w->stage;
     struct vp_sum root = vp_sum_add(vp_sum(s->embedding_gathered_bytes), s->head_gathered_bytes);
 
@@ -434,7 +440,7 @@ static void run_step(struct writer *w, uint64_t *seen, bool first) {
     take(w, single(w, ROOT), root.v, VP_C_COMMUNICATION);
     if (w->rules->optimizer_in_backward && !s->gradients_persist)
         take(w, single(w, PERSISTENT), s->gradient_bytes, VP_C_GRADIENTS);
-    run_passes(w, seen);
+    run_passes(w);
     for (uint32_t i = 0; i < s->layers; i++)
         scatter(w, i);
     give(w, single(w, ROOT));
@@ -467,10 +473,9 @@ bool vp_step_write(struct vp_arena *arena, const struct vp_scenario *scenario,
     w.ids_gradient = w.ids_scattered + w.rows;
     w.ids_single = w.ids_gradient + w.rows;
     w.whole = VP_NEW_ARRAY(arena, w.rows, bool);
-    uint64_t *seen = VP_NEW_ARRAY(arena, w.schedule.period, uint64_t);
     begin_once(&w);
-    run_step(&w, seen, true);
+    run_step(&w, true);
     mark(&w, VP_MARK_STEP, 0);
-    run_step(&w, seen, false);
+    run_step(&w, false);
     return true;
 }

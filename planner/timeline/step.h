@@ -21,13 +21,18 @@
 /* Marks (VP_EVENT_MARK) by id. */
 enum vp_mark {
     VP_MARK_STEP,  /* a step ends and the next one begins */
-    VP_MARK_REPEAT /* `bytes` micro batches are left out: memory was laid out as a period before, so
-                      they would repeat what the last period did */
+    VP_MARK_REPEAT /* `bytes` micro batches are left out, see vp_step_write */
 };
 
 /* Writes the events of two optimizer steps: the first begins without optimizer states, the second
- * is as all later ones. Where the sink can tell states apart, repeated micro batches are left out.
- * False: a size or a number of storages is too large. */
+ * is as all later ones.
+ *
+ * Micro batches of a full pipeline are alike: each takes and gives the same bytes in the same
+ * order, so that from the second backward pass on every one (with virtual stages, every turn) has
+ * the same instants as the one before, and no peak of what is allocated is missed by leaving some
+ * out. What is reserved depends on where things lie as well. Hence micro batches are left out only
+ * after all that are in flight have been replaced once without a call to the driver; a call that
+ * would come later is missed. False: a size or a number of storages is too large. */
 bool vp_step_write(struct vp_arena *arena, const struct vp_scenario *scenario,
                    const struct vp_train_stage *stage, const struct vp_event_sink *sink);
 

@@ -16,29 +16,34 @@ static uint64_t norm_bytes(const struct vp_torch *t, const struct vp_torch_node 
     return n->groups > 1 ? vp_torch_width_bytes(t) : t->stream_bytes;
 }
 
+static uint64_t norm_tokens(const struct vp_torch *t, const struct vp_torch_node *n) {
+    return n->groups == 1 && n->in_width == t->hidden ? t->stream_tokens : t->tokens;
+}
+
 uint32_t vp_torch_norm(struct vp_torch *t, const struct vp_torch_node *n, uint32_t in) {
-    uint64_t e = norm_bytes(t, n), w = n->in_width, rows = t->tokens * n->groups;
+    uint64_t e = norm_bytes(t, n), w = n->in_width, tokens = norm_tokens(t, n);
+    uint64_t rows = tokens * n->groups;
     if (is_fused(t, n)) {
         uint32_t statistic = vp_torch_take(t, rows, n->layer_norm ? 2 : 1, 4);
         /* layer_norm runs in fp32 under autocast */
-        uint32_t out = vp_torch_take(t, t->tokens, w, n->layer_norm && t->autocast ? 4 : e);
+        uint32_t out = vp_torch_take(t, tokens, w, n->layer_norm && t->autocast ? 4 : e);
         vp_torch_keep_shared(t, in);
         vp_torch_keep(t, statistic);
         return out;
     }
-    uint32_t wide = e != 4 ? vp_torch_take(t, t->tokens, w, 4) : vp_torch_share(t, in);
-    uint32_t square = vp_torch_take(t, t->tokens, w, 4);
+    uint32_t wide = e != 4 ? vp_torch_take(t, tokens, w, 4) : vp_torch_share(t, in);
+    uint32_t square = vp_torch_take(t, tokens, w, 4);
     uint32_t statistic = vp_torch_take(t, rows, 1, 4);
     if (t->rules->mean_keeps_input)
         vp_torch_keep(t, square);
     else
         vp_torch_drop(t, square);
-    uint32_t hat = vp_torch_take(t, t->tokens, w, 4);
+    uint32_t hat = vp_torch_take(t, tokens, w, 4);
     vp_torch_keep(t, wide);
     vp_torch_keep(t, statistic);
     if (e != 4)
-        hat = vp_torch_become(t, hat, vp_torch_take(t, t->tokens, w, e));
-    uint32_t out = vp_torch_take(t, t->tokens, w, e);
+        hat = vp_torch_become(t, hat, vp_torch_take(t, tokens, w, e));
+    uint32_t out = vp_torch_take(t, tokens, w, e);
     if (trains_norms(t))
         vp_torch_keep(t, hat);
     else
@@ -47,24 +52,24 @@ uint32_t vp_torch_norm(struct vp_torch *t, const struct vp_torch_node *n, uint32
 }
 
 uint32_t vp_torch_norm_back(struct vp_torch *t, const struct vp_torch_node *n, uint32_t grad) {
-    uint64_t e = norm_bytes(t, n), w = n->in_width;
+    uint64_t e = norm_bytes(t, n), w = n->in_width, tokens = norm_tokens(t, n);
     if (is_fused(t, n)) {
-        grad = vp_torch_become(t, grad, vp_torch_take(t, t->tokens, w, e));
+        grad = vp_torch_become(t, grad, vp_torch_take(t, tokens, w, e));
         vp_torch_drop_kept(t, 2);
         return grad;
     }
     if (trains_norms(t))
         vp_torch_drop(t, vp_torch_pop(t));
     if (e != 4)
-        grad = vp_torch_become(t, grad, vp_torch_take(t, t->tokens, w, 4));
-    uint32_t first = vp_torch_take(t, t->tokens, w, 4);
-    uint32_t second = vp_torch_take(t, t->tokens, w, 4);
+        grad = vp_torch_become(t, grad, vp_torch_take(t, tokens, w, 4));
+    uint32_t first = vp_torch_take(t, tokens, w, 4);
+    uint32_t second = vp_torch_take(t, tokens, w, 4);
     vp_torch_drop(t, grad);
-    uint32_t sum = vp_torch_take(t, t->tokens, w, 4);
+    uint32_t sum = vp_torch_take(t, tokens, w, 4);
     vp_torch_drop(t, second);
     vp_torch_drop(t, first);
     vp_torch_drop_kept(t, t->rules->mean_keeps_input ? 3 : 2);
-    return e != 4 ? vp_torch_become(t, sum, vp_torch_take(t, t->tokens, w, e)) : sum;
+    return e != 4 ? vp_torch_become(t, sum, vp_torch_take(t, tokens, w, e)) : sum;
 }
 
 /* ---- attention ---- */
@@ -86,7 +91,7 @@ static bool is_eager(const struct vp_torch *t, const struct vp_torch_graph *g) {
 static uint32_t eager(struct vp_torch *t, const struct vp_torch_graph *g,
                       const struct vp_torch_node *n, const uint32_t *in) {
     uint64_t e = vp_torch_width_bytes(t), w = n->out_width;
-    bool expanded = t->scenario->train.ops.repeat_kv && n->in_width == w &&
+    bool expanded = t->scenario->train.ops.repeat_kv && g->block->attention.kv_heads > 1 &&
                     g->block->attention.kv_heads < g->block->attention.heads;
     bool drops = t->scenario->train.ops.dropout_ppb > 0;
     uint32_t q = vp_torch_take(t, t->tokens, n->in_width, e);
@@ -96,8 +101,9 @@ static uint32_t eager(struct vp_torch *t, const struct vp_torch_graph *g,
     s = vp_torch_become(t, s, scores(t, g, e));
     if (t->rules->scores_kept)
         vp_torch_keep_shared(t, s);
-    uint32_t p = vp_torch_become(t, s, scores(t, g, 4)), used = p, mask = VP_NO_STORAGE;
-    if (e != 4)
+    uint64_t f = t->rules->softmax_fp32 || t->autocast ? 4 : e;
+    uint32_t p = vp_torch_become(t, s, scores(t, g, f)), used = p, mask = VP_NO_STORAGE;
+    if (e != f)
         used = scores(t, g, e);
     if (drops) {
         mask = scores(t, g, 1);
@@ -124,21 +130,22 @@ static uint32_t eager(struct vp_torch *t, const struct vp_torch_graph *g,
 static void eager_back(struct vp_torch *t, const struct vp_torch_graph *g,
                        const struct vp_torch_node *n, uint32_t grad, uint32_t *out) {
     uint64_t e = vp_torch_width_bytes(t), w = n->out_width;
+    uint64_t f = t->rules->softmax_fp32 || t->autocast ? 4 : e;
     bool drops = t->scenario->train.ops.dropout_ppb > 0;
     uint32_t of_out = vp_torch_become(t, grad, vp_torch_take(t, t->tokens, w, e));
     uint32_t of_p = scores(t, g, e);
     out[2] = vp_torch_take(t, t->tokens, w, e);
     vp_torch_drop(t, of_out);
     vp_torch_drop(t, vp_torch_pop(t)); /* values */
-    if (e != 4 || drops)
+    if (e != f || drops)
         vp_torch_drop(t, vp_torch_pop(t));
     if (drops) {
         of_p = vp_torch_become(t, of_p, scores(t, g, e));
         vp_torch_drop(t, vp_torch_pop(t));
     }
-    if (e != 4)
-        of_p = vp_torch_become(t, of_p, scores(t, g, 4));
-    uint32_t product = scores(t, g, 4), of_s = scores(t, g, e);
+    if (e != f)
+        of_p = vp_torch_become(t, of_p, scores(t, g, f));
+    uint32_t product = scores(t, g, f), of_s = scores(t, g, e);
     vp_torch_drop(t, product);
     vp_torch_drop(t, of_p);
     vp_torch_drop(t, vp_torch_pop(t)); /* probabilities */
@@ -240,7 +247,9 @@ static uint32_t forward(struct vp_torch *t, const struct vp_torch_graph *g, uint
         vp_torch_keep(t, vp_torch_take(t, t->tokens, n->out_width, 1));
         return out;
     case VP_TORCH_ADD:
-        return vp_torch_take(t, t->tokens, n->out_width, t->stream_bytes);
+        return vp_torch_take(t, t->stream_tokens, n->out_width, t->stream_bytes);
+    case VP_TORCH_VIEW:
+        return vp_torch_share(t, in[0]);
     case VP_TORCH_COPY:
         break;
     }
@@ -277,6 +286,7 @@ static void backward(struct vp_torch *t, const struct vp_torch_graph *g, uint32_
     case VP_TORCH_ACTIVATION:
     case VP_TORCH_DROPOUT:
     case VP_TORCH_ROTARY:
+    case VP_TORCH_VIEW:
     case VP_TORCH_COPY:
         break;
     }
@@ -286,7 +296,7 @@ static void backward(struct vp_torch *t, const struct vp_torch_graph *g, uint32_
     if (n->kind == VP_TORCH_ACTIVATION && t->scenario->train.ops.gelu == VP_GELU_NEW &&
         !t->compiled)
         vp_torch_drop_kept(t, 3);
-    if (n->kind != VP_TORCH_ROTARY && n->kind != VP_TORCH_COPY)
+    if (n->kind != VP_TORCH_ROTARY && n->kind != VP_TORCH_COPY && n->kind != VP_TORCH_VIEW)
         vp_torch_drop_kept(t, n->ins);
 }
 
@@ -297,22 +307,32 @@ static void find_needs(const struct vp_torch *t, const struct vp_torch_graph *g,
     needs[0] = t->layer > 0 || t->scenario->train.input_grad;
     for (uint32_t i = 0; i < g->nodes; i++) {
         const struct vp_torch_node *n = &g->node[i];
-        bool own = n->kind == VP_TORCH_NORM     ? trains_norms(t)
-                   : n->kind == VP_TORCH_LINEAR ? vp_torch_trains(t, n->role) ||
-                                                      vp_torch_adapts(t, n->role)
-                   : n->kind == VP_TORCH_EXPERTS
-                       ? vp_torch_trains(t, VP_ROLE_EXPERT_UP) ||
-                             vp_torch_adapts(t, VP_ROLE_EXPERT_UP)
-                       : false;
+        bool own = n->kind == VP_TORCH_NORM ? trains_norms(t)
+                   : n->kind == VP_TORCH_LINEAR
+                       ? vp_torch_trains(t, n->role) || vp_torch_adapts(t, n->role)
+                   : n->kind == VP_TORCH_EXPERTS ? vp_torch_trains(t, VP_ROLE_EXPERT_UP) ||
+                                                       vp_torch_adapts(t, VP_ROLE_EXPERT_UP)
+                                                 : false;
         for (uint32_t k = 0; k < n->ins; k++)
             own |= needs[n->in[k]];
         needs[n->out] = own;
     }
 }
 
+/* Selective recomputation by operator (torchtitan): attention and every second matrix. */
+static void keep_output(struct vp_torch *t, const struct vp_torch_node *n, uint32_t out,
+                        uint32_t *matrices) {
+    bool kept = n->kind == VP_TORCH_ATTENTION;
+    if (n->kind == VP_TORCH_LINEAR)
+        kept = (*matrices)++ % 2 == 0;
+    if (t->outputs && kept)
+        vp_torch_push(t, t->outputs, vp_torch_share(t, out));
+}
+
 uint32_t vp_torch_layer(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t in) {
     uint32_t value[VP_TORCH_VALUES];
     bool needs[VP_TORCH_VALUES], recording = t->recording;
+    uint32_t matrices = 0;
 
     find_needs(t, g, needs);
     value[0] = vp_torch_share(t, in);
@@ -322,7 +342,9 @@ uint32_t vp_torch_layer(struct vp_torch *t, const struct vp_torch_graph *g, uint
         for (uint32_t k = 0; k < n->ins; k++)
             read[k] = value[n->in[k]];
         t->recording = recording && needs[n->out];
+        t->reaches = needs[n->in[0]];
         value[n->out] = forward(t, g, i, read);
+        keep_output(t, n, value[n->out], &matrices);
         for (uint32_t k = 0; k < n->ins; k++) {
             bool again = false; /* read twice by this very operation */
             for (uint32_t j = 0; j < k; j++)

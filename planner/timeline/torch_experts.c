@@ -50,8 +50,8 @@ static uint32_t matrix(struct vp_torch *t, const struct routed *r, uint64_t out)
 }
 
 /* One set of adapters works on a micro batch: the others have no gradients. */
-static uint32_t matrix_back(struct vp_torch *t, const struct routed *r, uint32_t grad,
-                            uint64_t out, uint64_t in, uint32_t place) {
+static uint32_t matrix_back(struct vp_torch *t, const struct routed *r, uint32_t grad, uint64_t out,
+                            uint64_t in, uint32_t place) {
     uint64_t experts = r->node->matrices, rank = t->scenario->train.lora.rank;
     uint32_t of_low = VP_NO_STORAGE;
     if (r->adapts) {
@@ -129,8 +129,7 @@ static void pop_low(struct vp_torch *t, const struct routed *r, uint32_t *kept, 
 uint32_t vp_torch_experts_back(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t node,
                                uint32_t grad) {
     struct routed r = describe(t, g, node);
-    uint32_t kept[5], count = 2u + (r.gated ? 1u : 0u) +
-                              (r.gated && r.keeps_activated ? 1u : 0u) +
+    uint32_t kept[5], count = 2u + (r.gated ? 1u : 0u) + (r.gated && r.keeps_activated ? 1u : 0u) +
                               (r.trains || r.adapts ? 1u : 0u);
     uint32_t of_y = weighting_back(t, &r);
 

@@ -7,6 +7,7 @@ struct builder {
     struct vp_torch_graph *g;
     const struct vp_model *model;
     const struct vp_train *train;
+    const struct vp_train_rules *rules;
     const struct vp_block *block;
     const struct vp_layout *layout;
     struct vp_ops ops;
@@ -88,8 +89,31 @@ static uint8_t join(struct builder *b, enum vp_torch_kind kind, uint8_t x, uint8
     return node->out;
 }
 
+/* Several matrices that the model's code has as one; each result is a part of its output. */
+static void joint(struct builder *b, const enum vp_role *roles, uint32_t count, uint8_t in,
+                  uint8_t *out) {
+    uint64_t width[3], all = 0, first = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct vp_op *op = find(b, roles[i]);
+        struct vp_op_share share = {1, 0, 0, 0};
+        if (op)
+            share = vp_ops_share(op, b->block, b->layout);
+        width[i] = share.out;
+        all += share.out;
+        first = i == 0 ? share.in : first;
+    }
+    struct vp_torch_node *node = add(b, VP_TORCH_LINEAR, in, all);
+    uint8_t whole = node->out;
+    node->role = roles[0];
+    node->in_width = first;
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = copy(b, VP_TORCH_VIEW, whole, width[i]);
+}
+
 static uint8_t dropped(struct builder *b, uint8_t in) {
-    return b->train->ops.dropout_ppb > 0 ? copy(b, VP_TORCH_DROPOUT, in, b->g->width[in]) : in;
+    return b->train->ops.dropout_ppb > 0 && b->rules->residual_dropout
+               ? copy(b, VP_TORCH_DROPOUT, in, b->g->width[in])
+               : in;
 }
 
 /* ---- mixers ---- */
@@ -109,9 +133,20 @@ static uint8_t grouped_query(struct builder *b, uint8_t n, const struct vp_atten
     uint64_t heads = heads_of(b, a->heads);
     uint64_t kv = vp_ceil_div(a->kv_heads, vp_min(b->layout->attention, vp_max(a->kv_heads, 1)));
     uint64_t width = heads * a->head_dim;
-    uint8_t q = linear(b, VP_ROLE_Q, n), gate = q;
-    uint8_t k = linear(b, VP_ROLE_K, n);
-    uint8_t v = a->key_is_value ? k : linear(b, VP_ROLE_V, n);
+    uint8_t q, k, v;
+    if (b->rules->joint_qkv && !a->key_is_value && find(b, VP_ROLE_K)) {
+        static const enum vp_role ROLES[] = {VP_ROLE_Q, VP_ROLE_K, VP_ROLE_V};
+        uint8_t parts[3];
+        joint(b, ROLES, 3, n, parts);
+        q = parts[0];
+        k = parts[1];
+        v = parts[2];
+    } else {
+        q = linear(b, VP_ROLE_Q, n);
+        k = linear(b, VP_ROLE_K, n);
+        v = a->key_is_value ? k : linear(b, VP_ROLE_V, n);
+    }
+    uint8_t gate = q;
 
     if (a->output_gate) /* the query projection carries the gate */
         q = copy(b, VP_TORCH_COPY, q, width);
@@ -124,7 +159,7 @@ static uint8_t grouped_query(struct builder *b, uint8_t n, const struct vp_atten
         q = copy(b, VP_TORCH_ROTARY, q, width);
         k = copy(b, VP_TORCH_ROTARY, k, b->g->width[k]);
     }
-    if (b->train->ops.repeat_kv && kv < heads) {
+    if (b->train->ops.repeat_kv && kv > 1 && kv < heads) { /* of one head they are views */
         k = copy(b, VP_TORCH_COPY, k, width);
         v = copy(b, VP_TORCH_COPY, v, heads * a->v_head_dim);
     }
@@ -221,6 +256,15 @@ static uint8_t feed_forward(struct builder *b, uint8_t n, enum vp_mlp_kind kind,
         uint8_t u = linear(b, up, n);
         return linear(b, down, copy(b, VP_TORCH_ACTIVATION, u, b->g->width[u]));
     }
+    if (b->rules->joint_gate_up && gate == VP_ROLE_GATE) {
+        const enum vp_role roles[] = {gate, up};
+        uint8_t parts[2];
+        joint(b, roles, 2, n, parts);
+        if (b->train->ops.fused_mlp || b->train->compile)
+            return linear(b, down, join(b, VP_TORCH_GATED, parts[0], parts[1]));
+        uint8_t on = copy(b, VP_TORCH_ACTIVATION, parts[0], b->g->width[parts[0]]);
+        return linear(b, down, join(b, VP_TORCH_PRODUCT, on, parts[1]));
+    }
     uint8_t g = linear(b, gate, n);
     if (b->train->ops.fused_mlp || b->train->compile)
         return linear(b, down, join(b, VP_TORCH_GATED, g, linear(b, up, n)));
@@ -262,6 +306,7 @@ void vp_torch_graph_make(struct vp_torch_graph *out, const struct vp_scenario *s
     struct builder b = {.g = out,
                         .model = scenario->model,
                         .train = &scenario->train,
+                        .rules = &scenario->engine.rules.train,
                         .block = block,
                         .layout = layout};
     uint32_t norms = block->norms;

@@ -24,14 +24,14 @@ static void head_gradient(struct vp_torch *t) {
 }
 
 static uint32_t hidden_gradient(struct vp_torch *t) {
-    return vp_torch_take(t, t->tokens, t->hidden, t->stream_bytes);
+    return vp_torch_take(t, t->stream_tokens, t->hidden, t->stream_bytes);
 }
 
 /* cross_entropy over whole logits. Before transformers 4.46 the model's own logits were fp32, and
  * the loss read a copy without the last token. */
 static uint32_t unfused(struct vp_torch *t, uint32_t *logits) {
     const struct vp_train_ops *ops = &t->scenario->train.ops;
-    uint64_t e = vp_torch_width_bytes(t), f = ops->logits_upcast ? 4 : e;
+    uint64_t e = vp_torch_width_bytes(t), f = ops->logits_upcast || t->autocast ? 4 : e;
     uint32_t own = scores(t, t->tokens, e), read;
 
     read = f != e ? scores(t, t->tokens, f) : vp_torch_share(t, own);
@@ -102,6 +102,17 @@ static uint32_t fused_linear(struct vp_torch *t) {
     return out;
 }
 
+/* Under autocast the head reads 16-bit copies of the hidden states and of its matrix, which the
+ * graph holds until the loss's backward pass is over. */
+static void cast_operands(struct vp_torch *t, uint32_t *copies) {
+    bool casts = t->autocast && t->weight_bytes > t->compute_bytes;
+    copies[0] = copies[1] = VP_NO_STORAGE;
+    if (!casts || !t->scenario->model->lm_head)
+        return;
+    copies[0] = vp_torch_take(t, t->stream_tokens, t->hidden, t->compute_bytes);
+    copies[1] = vp_torch_take_weight(t, vocabulary(t) * t->hidden, t->compute_bytes);
+}
+
 uint32_t vp_torch_head(struct vp_torch *t, uint32_t in, uint32_t *logits) {
     struct vp_torch_node norm = {.kind = VP_TORCH_NORM,
                                  .in_width = t->hidden,
@@ -110,7 +121,7 @@ uint32_t vp_torch_head(struct vp_torch *t, uint32_t in, uint32_t *logits) {
                                  .matrices = 1};
     const struct vp_model *model = t->scenario->model;
     bool normed = model->final_norm;
-    uint32_t hidden = vp_torch_share(t, in), grad;
+    uint32_t hidden = vp_torch_share(t, in), grad, copies[2];
 
     norm.layer_norm = model->final_norm_kind != VP_NORM_RMS;
     t->recording = true;
@@ -118,6 +129,7 @@ uint32_t vp_torch_head(struct vp_torch *t, uint32_t in, uint32_t *logits) {
         hidden = vp_torch_become(t, hidden, vp_torch_norm(t, &norm, in));
     t->component = VP_C_LOGITS;
     *logits = VP_NO_STORAGE;
+    cast_operands(t, copies);
     if (!model->lm_head)
         grad = hidden_gradient(t);
     else if (t->scenario->train.ops.loss == VP_LOSS_UNFUSED)
@@ -131,6 +143,9 @@ uint32_t vp_torch_head(struct vp_torch *t, uint32_t in, uint32_t *logits) {
     t->component = VP_C_ACTIVATIONS;
     t->step = VP_STEP_BACKWARD;
     vp_torch_drop(t, hidden);
+    for (int i = 0; i < 2; i++)
+        if (copies[i] != VP_NO_STORAGE)
+            vp_torch_drop(t, copies[i]);
     if (normed)
         grad = vp_torch_norm_back(t, &norm, grad);
     vp_torch_drop(t, in);

@@ -26,22 +26,20 @@ static bool is_quantised(const struct vp_torch *t, const struct vp_torch_graph *
     return data != VP_DTYPE_FP32 && data != VP_DTYPE_BF16 && data != VP_DTYPE_FP16;
 }
 
+/* Elements of the node's matrices. */
+static uint64_t elements(const struct vp_torch_node *n) {
+    return n->in_width / n->matrices * (n->out_width / n->matrices) * n->matrices;
+}
+
 /* An fp32 matrix becomes a 16-bit copy. Of trained ones autocast keeps the copy until it ends; for
  * frozen ones it is made anew. The graph holds it for the gradient of the input. */
 static void cast_weight(struct vp_torch *t, const struct vp_torch_node *n) {
     if (t->weight_bytes <= t->compute_bytes)
         return;
-    uint32_t copy = vp_torch_take(t, n->matrices, n->in_width / n->matrices * n->out_width /
-                                                      n->matrices,
-                                  t->compute_bytes);
+    uint32_t copy = vp_torch_take_weight(t, elements(n), t->compute_bytes);
     if (vp_torch_trains(t, n->role) && t->casts < sizeof t->cast / sizeof *t->cast)
         t->cast[t->casts++] = vp_torch_share(t, copy);
     vp_torch_keep(t, copy);
-}
-
-/* Elements of the node's matrices. */
-static uint64_t elements(const struct vp_torch_node *n) {
-    return n->in_width / n->matrices * (n->out_width / n->matrices) * n->matrices;
 }
 
 static uint32_t base(struct vp_torch *t, const struct vp_torch_graph *g,
@@ -51,7 +49,7 @@ static uint32_t base(struct vp_torch *t, const struct vp_torch_graph *g,
     if (is_quantised(t, g, n->role)) {
         x = e != c && !t->autocast ? vp_torch_take(t, t->tokens, n->in_width, c)
                                    : vp_torch_share(t, in);
-        uint32_t weight = vp_torch_take(t, elements(n), 1, c);
+        uint32_t weight = vp_torch_take_weight(t, elements(n), c);
         out = vp_torch_take(t, t->tokens, n->out_width, c);
         vp_torch_drop(t, weight);
         if (e != c && !t->autocast)
@@ -78,16 +76,15 @@ static uint32_t base_kept(const struct vp_torch *t, const struct vp_torch_graph 
                           const struct vp_torch_node *n) {
     if (!t->autocast || is_quantised(t, g, n->role))
         return 0;
-    return (t->weight_bytes > t->compute_bytes ? 1U : 0U) +
-           (vp_torch_trains(t, n->role) ? 1U : 0U);
+    return (t->weight_bytes > t->compute_bytes ? 1U : 0U) + (vp_torch_trains(t, n->role) ? 1U : 0U);
 }
 
 /* DoRA's norm of base + adapter: whole matrices for a moment. */
 static void dora(struct vp_torch *t, const struct vp_torch_node *n) {
     if (!t->scenario->train.lora.dora)
         return;
-    uint32_t product = vp_torch_take(t, elements(n), 1, t->adapter_bytes);
-    vp_torch_touch(t, elements(n), 1, t->adapter_bytes);
+    uint32_t product = vp_torch_take_weight(t, elements(n), t->adapter_bytes);
+    vp_torch_drop(t, vp_torch_take_weight(t, elements(n), t->adapter_bytes));
     vp_torch_drop(t, product);
 }
 
@@ -114,8 +111,10 @@ static uint32_t adapted(struct vp_torch *t, const struct vp_torch_node *n, uint3
     vp_torch_drop(t, high);
     if (a > e)
         out = vp_torch_become(t, out, vp_torch_take(t, t->tokens, n->out_width, e));
-    if (mask != VP_NO_STORAGE)
+    if (mask != VP_NO_STORAGE && t->reaches)
         vp_torch_keep(t, mask);
+    else if (mask != VP_NO_STORAGE)
+        vp_torch_drop(t, mask);
     vp_torch_keep(t, x);
     vp_torch_keep(t, low);
     return out;
@@ -132,12 +131,11 @@ uint32_t vp_torch_linear(struct vp_torch *t, const struct vp_torch_graph *g, uin
 
 /* Gradients of A and B, and what they add to that of the input. */
 static uint32_t adapted_back(struct vp_torch *t, const struct vp_torch_node *n, uint32_t node,
-                             uint32_t grad) {
+                             uint32_t grad, bool needed) {
     const struct vp_train_lora *lora = &t->scenario->train.lora;
     uint64_t e = vp_torch_width_bytes(t), a = t->adapter_bytes, sets = vp_max(lora->slots, 1);
     uint64_t rank = lora->rank * sets;
-    uint32_t wide = e != a ? vp_torch_take(t, t->tokens, n->out_width, a)
-                           : vp_torch_share(t, grad);
+    uint32_t wide = e != a ? vp_torch_take(t, t->tokens, n->out_width, a) : vp_torch_share(t, grad);
 
     if (!t->compiled) /* times the scaling */
         wide = vp_torch_become(t, wide, vp_torch_take(t, t->tokens, n->out_width, a));
@@ -151,7 +149,8 @@ static uint32_t adapted_back(struct vp_torch *t, const struct vp_torch_node *n, 
     vp_torch_drop(t, vp_torch_pop(t));
     if (lora->dropout_ppb > 0) {
         out = vp_torch_become(t, out, vp_torch_take(t, t->tokens, n->in_width, a));
-        vp_torch_drop(t, vp_torch_pop(t));
+        if (needed)
+            vp_torch_drop(t, vp_torch_pop(t));
     }
     if (a != t->stream_bytes && !t->compiled)
         out = vp_torch_become(t, out, vp_torch_take(t, t->tokens, n->in_width, t->stream_bytes));
@@ -169,7 +168,7 @@ static uint32_t base_back(struct vp_torch *t, const struct vp_torch_graph *g,
     if (is_quantised(t, g, n->role)) {
         if (vp_torch_width_bytes(t) != c)
             grad = vp_torch_become(t, grad, vp_torch_take(t, t->tokens, n->out_width, c));
-        uint32_t weight = vp_torch_take(t, elements(n), 1, c);
+        uint32_t weight = vp_torch_take_weight(t, elements(n), c);
         out = vp_torch_take(t, t->tokens, n->in_width, c);
         vp_torch_drop(t, weight);
     } else {
@@ -188,7 +187,7 @@ uint32_t vp_torch_linear_back(struct vp_torch *t, const struct vp_torch_graph *g
     uint32_t low = VP_NO_STORAGE;
 
     if (vp_torch_adapts(t, n->role))
-        low = adapted_back(t, n, node, grad);
+        low = adapted_back(t, n, node, grad, needed);
     if (vp_torch_trains(t, n->role))
         vp_torch_gradient(t, node, 0, elements(n), t->gradient_bytes);
     uint32_t kept = base_kept(t, g, n) + (!t->autocast && vp_torch_trains(t, n->role));

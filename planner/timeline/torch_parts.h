@@ -24,11 +24,12 @@ enum vp_torch_kind {
     VP_TORCH_NORM,
     VP_TORCH_LINEAR,
     VP_TORCH_ROTARY,    /* rotated copy */
+    VP_TORCH_VIEW,      /* a part of another tensor */
     VP_TORCH_COPY,      /* a new tensor that nothing is kept for: repeated heads, slices */
     VP_TORCH_ATTENTION, /* in: queries, keys, values */
     VP_TORCH_ACTIVATION,
-    VP_TORCH_PRODUCT, /* in: activated gate, up */
-    VP_TORCH_GATED,   /* in: gate, up; both of these in one kernel */
+    VP_TORCH_PRODUCT,  /* in: activated gate, up */
+    VP_TORCH_GATED,    /* in: gate, up; both of these in one kernel */
     VP_TORCH_MULTIPLY, /* in: value, gate; value * sigmoid(gate) */
     VP_TORCH_SCAN,     /* recurrence or convolution: keeps what it reads */
     VP_TORCH_DROPOUT,
@@ -90,15 +91,19 @@ struct vp_torch {
     uint32_t holders, capacity, unused;
     struct vp_torch_stack *tape; /* of the micro batch at work */
     bool recording;              /* autograd records: not so in a pass that is recomputed later */
+    bool reaches;                /* the input of the operation at work needs a gradient */
+    struct vp_torch_stack *outputs; /* selective recomputation: what a pass keeps; NULL */
     bool overflow;
 
     /* stamped on events */
-    uint8_t component, step;
+    uint8_t component, step, cause;
     uint32_t layer, micro_batch;
-    uint32_t row; /* of the layer in stage->layer; gradients of embedding and head have rows behind */
+    uint32_t
+        row; /* of the layer in stage->layer; gradients of embedding and head have rows behind */
 
     /* sizes of one rank */
     uint64_t tokens, batch, sequence, hidden, vocab;
+    uint64_t stream_tokens; /* of them, on the residual stream (sequence parallelism divides it) */
     uint64_t stream_bytes;  /* bytes per element: residual stream */
     uint64_t compute_bytes; /* of quantised matrices, and of matrices under autocast */
     uint64_t adapter_bytes; /* of adapters while they work */
@@ -107,7 +112,6 @@ struct vp_torch {
     bool autocast, mixed; /* mixed: FSDP's, 32-bit shards that are gathered in 16 bit */
     bool sharded;         /* weights are gathered layer by layer */
     bool compiled;
-    bool grouped_adapters; /* several adapter sets, stacked */
 
     /* gradients of the layer at work, VP_TORCH_SLOTS for each node (weight, A, B), and those that
      * stay: [layer][node x slots] */
@@ -119,6 +123,8 @@ struct vp_torch {
 
 /* rows x width x bytes, on the stream of the work */
 uint32_t vp_torch_take(struct vp_torch *t, uint64_t rows, uint64_t width, uint64_t bytes);
+/* A whole matrix that is there for a moment: converted, or cast. */
+uint32_t vp_torch_take_weight(struct vp_torch *t, uint64_t elements, uint64_t bytes);
 uint32_t vp_torch_take_on(struct vp_torch *t, uint64_t bytes, uint8_t stream,
                           enum vp_component component);
 uint32_t vp_torch_share(struct vp_torch *t, uint32_t id);

@@ -6,8 +6,9 @@
 /* What a micro batch holds between its forward and its backward pass. */
 struct pass {
     struct vp_torch_stack tape;
-    uint32_t *input;  /* of the first layer of each recomputed segment, by layer */
-    uint32_t *depth;  /* of the tape before each plain layer */
+    uint32_t *input; /* of the first layer of each recomputed segment, by layer */
+    uint32_t *depth; /* of the outputs before each layer, with selective recomputation */
+    struct vp_torch_stack outputs;
     uint32_t held[3]; /* token ids, mask, tables of the rotary embedding */
     uint32_t helds;
     uint32_t logits;
@@ -20,6 +21,7 @@ struct step {
     struct pass *pass;      /* one for each micro batch in flight */
     uint32_t *shard;        /* gradients that stay, sharded: by layer, then embedding and head */
     uint32_t gather, whole; /* of the layer at work; VP_NO_STORAGE */
+    uint32_t *staying;      /* by layer: whole weights between forward and backward pass */
     uint32_t ahead;         /* all-gather of the next one */
     uint32_t reducing;      /* reduce-scatter input of the layer before */
     uint32_t root;          /* embedding and head while they are whole */
@@ -34,7 +36,8 @@ static void set_types(struct vp_torch *t) {
     const struct vp_scenario *s = t->scenario;
     const struct vp_train *train = &s->train;
     uint64_t kept = width_of(train->parameters);
-    uint64_t compute = s->precision.compute == VP_DTYPE_UNSET ? kept : width_of(s->precision.compute);
+    uint64_t compute =
+        s->precision.compute == VP_DTYPE_UNSET ? kept : width_of(s->precision.compute);
 
     t->autocast = train->autocast != VP_DTYPE_UNSET;
     t->mixed = s->parallel.fsdp && !t->autocast && compute < kept;
@@ -88,7 +91,7 @@ static void dropped(struct step *p, uint32_t *id) {
 /* The buffer of an all-gather; what it is copied out into is taken when the layer begins (FSDP 2:
  * two whole copies; FSDP 1 and ZeRO 3 work on the buffer itself). */
 static uint32_t gather(struct step *p, uint32_t row) {
-    return taken(p, p->stage->layer[row].gathered_bytes, VP_STREAM_GATHER, VP_C_COMMUNICATION);
+    return taken(p, p->stage->layer[row].gathered_bytes, VP_STREAM_GATHER, VP_C_WEIGHTS);
 }
 
 static bool copies_out(const struct step *p) {
@@ -96,16 +99,34 @@ static bool copies_out(const struct step *p) {
 }
 
 static void begin_layer(struct step *p, uint32_t row) {
+    if (p->staying[row] != VP_NO_STORAGE) {
+        p->whole = p->staying[row];
+        p->staying[row] = VP_NO_STORAGE;
+        return;
+    }
     p->gather = p->ahead != VP_NO_STORAGE ? p->ahead : gather(p, row);
     p->ahead = VP_NO_STORAGE;
     if (copies_out(p))
-        p->whole = taken(p, p->stage->layer[row].gathered_bytes, VP_STREAM_WORK,
-                         VP_C_COMMUNICATION);
+        p->whole = taken(p, p->stage->layer[row].gathered_bytes, VP_STREAM_WORK, VP_C_WEIGHTS);
 }
 
-static void end_layer(struct step *p) {
+/* stays: until the layer's backward pass (reshard_after_forward: false). */
+static void end_layer(struct step *p, uint32_t row, bool stays) {
+    if (stays && p->whole == VP_NO_STORAGE) {
+        p->whole = p->gather;
+        p->gather = VP_NO_STORAGE;
+    }
+    if (stays)
+        p->staying[row] = p->whole;
+    else
+        dropped(p, &p->whole);
+    p->whole = VP_NO_STORAGE;
     dropped(p, &p->gather);
-    dropped(p, &p->whole);
+}
+
+static bool offloads_gradients(const struct step *p) {
+    const struct vp_train *train = &p->t.scenario->train;
+    return p->t.rules->offload_gradients && (train->offload_parameters || train->offload_optimizer);
 }
 
 /* Whole gradients of a layer are reduced: the buffer that they are copied into stays until the next
@@ -113,7 +134,7 @@ static void end_layer(struct step *p) {
 static void reduce(struct step *p, uint32_t row, uint64_t whole, uint64_t part) {
     struct vp_torch *t = &p->t;
     uint32_t *place = t->gradient[row];
-    uint32_t input = taken(p, whole, VP_STREAM_REDUCE, VP_C_COMMUNICATION);
+    uint32_t input = taken(p, whole, VP_STREAM_REDUCE, VP_C_GRADIENTS);
     for (uint32_t i = 0; i < VP_TORCH_NODES * VP_TORCH_SLOTS; i++)
         dropped(p, &place[i]);
     dropped(p, &p->reducing);
@@ -121,7 +142,7 @@ static void reduce(struct step *p, uint32_t row, uint64_t whole, uint64_t part) 
     uint32_t shard = taken(p, part, VP_STREAM_REDUCE, VP_C_GRADIENTS);
     if (shard == VP_NO_STORAGE)
         return;
-    if (p->shard[row] != VP_NO_STORAGE || t->scenario->train.offload_parameters)
+    if (p->shard[row] != VP_NO_STORAGE || offloads_gradients(p))
         vp_torch_drop(t, shard);
     else
         p->shard[row] = shard;
@@ -132,12 +153,14 @@ static bool reduces(const struct step *p) {
     return (s->parallel.fsdp || s->parallel.zero >= 2) && s->parallel.data > 1;
 }
 
-/* Of the whole gradients that a stage counts, the buffer that is reduced: where it has a type of its
- * own, the gradients themselves are storages of their operators. */
+/* Of the whole gradients that a stage counts, the buffer that is reduced: where it has a type of
+ * its own, the gradients themselves are storages of their operators. */
 static uint64_t reduced_bytes(const struct step *p, uint64_t scattered) {
     const struct vp_train *train = &p->t.scenario->train;
     uint64_t own = train->lora.enabled ? width_of(train->lora.dtype) : p->t.weight_bytes;
     uint64_t reduced = p->t.rules->reduce_bytes;
+    if (p->t.rules->reduce_elements > 0) /* buckets that are there all the time */
+        return 0;
     if (reduced == 0 || reduced == own)
         return scattered;
     return vp_mul_div(scattered, reduced, reduced + own);
@@ -166,12 +189,16 @@ static void at_layer(struct step *p, uint32_t row) {
     p->t.layer = p->stage->layer[row].layer;
 }
 
+static bool is_selective(const struct step *p) {
+    return p->t.scenario->train.recompute.kind == VP_RECOMPUTE_SELECTIVE;
+}
+
 /* Mask and tables that all layers read. */
 static void begin_pass(struct step *p, struct pass *pass) {
     struct vp_torch *t = &p->t;
     const struct vp_train_ops *ops = &t->scenario->train.ops;
     const struct vp_attention *a = &t->scenario->model->blocks[0].attention;
-    pass->tape.depth = 0;
+    pass->tape.depth = pass->outputs.depth = 0;
     pass->helds = 0;
     pass->logits = pass->grad = VP_NO_STORAGE;
     pass->held[pass->helds++] = vp_torch_take(t, t->tokens, 3, 8); /* ids, labels, positions */
@@ -182,8 +209,10 @@ static void begin_pass(struct step *p, struct pass *pass) {
     t->tape = &pass->tape;
 }
 
-static bool is_segment_begin(const struct vp_train_stage *stage, uint32_t row) {
-    return row == 0 || stage->layer[row].segment != stage->layer[row - 1].segment ||
+static bool is_segment_begin(const struct step *p, uint32_t row) {
+    const struct vp_train_stage *stage = p->stage;
+    return row == 0 || is_selective(p) ||
+           stage->layer[row].segment != stage->layer[row - 1].segment ||
            !stage->layer[row - 1].recomputed;
 }
 
@@ -192,11 +221,17 @@ static void gather_root(struct step *p) {
     uint64_t bytes = p->stage->head_gathered_bytes + p->stage->embedding_gathered_bytes;
     if (p->root != VP_NO_STORAGE)
         return;
-    p->root = taken(p, bytes, VP_STREAM_GATHER, VP_C_COMMUNICATION);
+    if (!p->t.scenario->parallel.fsdp) { /* ZeRO 3 gathers them one by one */
+        uint32_t table =
+            taken(p, p->stage->embedding_gathered_bytes, VP_STREAM_GATHER, VP_C_WEIGHTS);
+        dropped(p, &table);
+        return;
+    }
+    p->root = taken(p, bytes, VP_STREAM_GATHER, VP_C_WEIGHTS);
     if (!copies_out(p))
         return;
     p->root_gather = p->root;
-    p->root = taken(p, bytes, VP_STREAM_WORK, VP_C_COMMUNICATION);
+    p->root = taken(p, bytes, VP_STREAM_WORK, VP_C_WEIGHTS);
 }
 
 static uint32_t layers_forward(struct step *p, struct pass *pass, uint32_t x) {
@@ -206,24 +241,25 @@ static uint32_t layers_forward(struct step *p, struct pass *pass, uint32_t x) {
     uint32_t leaving = VP_NO_STORAGE; /* input on its way to the host */
 
     for (uint32_t row = 0; row < stage->layers; row++) {
-        bool again = stage->layer[row].recomputed;
+        bool again = stage->layer[row].recomputed || is_selective(p);
         at_layer(p, row);
         begin_layer(p, row);
         dropped(p, &p->root_gather);
         if (row + 1 < stage->layers && t->rules->gathered_layers > 1)
             p->ahead = gather(p, row + 1);
         pass->input[row] = VP_NO_STORAGE;
-        if (again && is_segment_begin(stage, row)) {
+        if (again && is_segment_begin(p, row)) {
             dropped(p, &leaving);
             if (offload)
                 leaving = vp_torch_share(t, x);
             else
                 pass->input[row] = vp_torch_share(t, x);
         }
-        pass->depth[row] = pass->tape.depth;
+        pass->depth[row] = pass->outputs.depth;
         t->recording = !again;
+        t->outputs = is_selective(p) ? &pass->outputs : NULL;
         x = vp_torch_become(t, x, vp_torch_layer(t, graph_of(p, row), x));
-        end_layer(p);
+        end_layer(p, row, t->rules->gathered_stay);
     }
     dropped(p, &leaving);
     return x;
@@ -232,18 +268,24 @@ static uint32_t layers_forward(struct step *p, struct pass *pass, uint32_t x) {
 static void forward(struct step *p, struct pass *pass) {
     struct vp_torch *t = &p->t;
     t->step = VP_STEP_FORWARD;
+    t->cause = VP_CAUSE_LAYERS;
     t->layer = VP_NO_LAYER;
     t->component = VP_C_ACTIVATIONS;
     begin_pass(p, pass);
     gather_root(p);
-    uint32_t x = vp_torch_take(t, t->tokens, t->hidden, t->stream_bytes);
+    uint32_t x = vp_torch_take(t, t->stream_tokens, t->hidden, t->stream_bytes);
     x = layers_forward(p, pass, x);
     t->layer = VP_NO_LAYER;
+    t->cause = VP_CAUSE_LOSS;
     vp_torch_end_autocast(t);
+    uint32_t head = VP_NO_STORAGE;
+    if (!t->scenario->parallel.fsdp)
+        head = taken(p, p->stage->head_gathered_bytes, VP_STREAM_GATHER, VP_C_WEIGHTS);
     if (p->stage->last)
         pass->grad = vp_torch_head(t, x, &pass->logits);
     else
         vp_torch_drop(t, x);
+    dropped(p, &head);
 }
 
 /* ---- backward ---- */
@@ -252,12 +294,16 @@ static void forward(struct step *p, struct pass *pass) {
 static uint32_t rebuild(struct step *p, struct pass *pass, uint32_t last) {
     struct vp_torch *t = &p->t;
     uint32_t row = last;
-    while (!is_segment_begin(p->stage, row))
+    while (!is_segment_begin(p, row))
         row--;
     if (t->scenario->train.offload_activations)
-        pass->input[row] = vp_torch_take(t, t->tokens, t->hidden, t->stream_bytes);
+        pass->input[row] = vp_torch_take(t, t->stream_tokens, t->hidden, t->stream_bytes);
     uint32_t first = row, x = vp_torch_share(t, pass->input[row]);
+    /* what was kept is used again; here it is given back and made anew */
+    while (is_selective(p) && pass->outputs.depth > pass->depth[row])
+        vp_torch_drop(t, pass->outputs.id[--pass->outputs.depth]);
     t->recording = true;
+    t->outputs = NULL;
     for (; row <= last; row++) {
         at_layer(p, row);
         x = vp_torch_become(t, x, vp_torch_layer(t, graph_of(p, row), x));
@@ -275,23 +321,26 @@ static void backward(struct step *p, struct pass *pass) {
     t->tape = &pass->tape;
     t->step = VP_STEP_BACKWARD;
     if (grad == VP_NO_STORAGE)
-        grad = vp_torch_take(t, t->tokens, t->hidden, t->stream_bytes);
+        grad = vp_torch_take(t, t->stream_tokens, t->hidden, t->stream_bytes);
     for (uint32_t row = stage->layers; row-- > 0;) {
+        t->cause = stage->layer[row].recomputed ? VP_CAUSE_REBUILT : VP_CAUSE_BACKWARD;
+        at_layer(p, row);
         begin_layer(p, row);
-        if (row > 0 && t->rules->gathered_layers > 1)
+        if (row > 0 && t->rules->gathered_layers > 1 && !t->rules->gathered_stay)
             p->ahead = gather(p, row - 1);
-        if (stage->layer[row].recomputed && row < rebuilt)
+        if ((stage->layer[row].recomputed || is_selective(p)) && row < rebuilt)
             rebuilt = rebuild(p, pass, row);
         at_layer(p, row);
         grad = vp_torch_layer_back(t, graph_of(p, row), grad);
         if (grad == VP_NO_STORAGE) /* the first layer's input needs none */
             grad = vp_torch_take(t, 1, 1, 1);
         dropped(p, &pass->input[row]);
-        end_layer(p);
+        end_layer(p, row, false);
         settle_gradients(p, row);
     }
     t->layer = VP_NO_LAYER;
     t->step = VP_STEP_BACKWARD_END;
+    t->cause = VP_CAUSE_EMBEDDING;
     vp_torch_drop(t, grad);
 }
 
@@ -339,10 +388,11 @@ static void drop_gradients(struct step *p) {
 static void optimizer(struct step *p, bool first) {
     struct vp_torch *t = &p->t;
     t->step = VP_STEP_OPTIMIZER;
+    t->cause = VP_CAUSE_STEP;
     t->layer = VP_NO_LAYER;
     if (first)
         hold(p, p->stage->optimizer_bytes, VP_C_OPTIMIZER);
-    uint32_t temp = taken(p, p->stage->step_temp_bytes, VP_STREAM_WORK, VP_C_WORKSPACE);
+    uint32_t temp = taken(p, p->stage->step_temp_bytes, VP_STREAM_WORK, VP_C_OPTIMIZER);
     dropped(p, &temp);
     drop_gradients(p);
 }
@@ -376,12 +426,14 @@ static void prepare(struct step *p) {
     const struct vp_scenario *s = t->scenario;
     uint32_t rows = p->stage->layers + 2;
     uint64_t flight = vp_max(p->stage->in_flight, 1);
-    struct vp_torch_graph *graphs = VP_NEW_ARRAY(t->arena, s->model->block_count,
-                                                 struct vp_torch_graph);
+    struct vp_torch_graph *graphs =
+        VP_NEW_ARRAY(t->arena, s->model->block_count, struct vp_torch_graph);
 
     t->layout = vp_train_layout(s);
     set_types(t);
     t->tokens = vp_tape_tokens(s);
+    t->stream_tokens =
+        vp_ceil_div(t->tokens, s->parallel.sequence ? vp_max(s->parallel.tensor, 1) : 1);
     t->batch = s->train.micro_batch;
     t->sequence = vp_ceil_div(t->tokens, vp_max(t->batch, 1));
     t->hidden = s->model->hidden;
@@ -393,11 +445,12 @@ static void prepare(struct step *p) {
     t->graph = graphs;
     t->gradient = VP_NEW_ARRAY(t->arena, rows, uint32_t *);
     p->shard = VP_NEW_ARRAY(t->arena, rows, uint32_t);
+    p->staying = VP_NEW_ARRAY(t->arena, rows, uint32_t);
     for (uint32_t row = 0; row < rows; row++) {
         t->gradient[row] = VP_NEW_ARRAY(t->arena, VP_TORCH_NODES * VP_TORCH_SLOTS, uint32_t);
         for (uint32_t i = 0; i < VP_TORCH_NODES * VP_TORCH_SLOTS; i++)
             t->gradient[row][i] = VP_NO_STORAGE;
-        p->shard[row] = VP_NO_STORAGE;
+        p->shard[row] = p->staying[row] = VP_NO_STORAGE;
     }
     p->pass = VP_NEW_ARRAY(t->arena, flight, struct pass);
     for (uint64_t i = 0; i < flight; i++) {
@@ -415,6 +468,7 @@ bool vp_torch_step(struct vp_arena *arena, const struct vp_scenario *scenario,
                            .sink = *sink,
                            .unused = VP_NO_STORAGE,
                            .component = VP_C_ACTIVATIONS,
+                           .step = VP_STEP_FORWARD,
                            .layer = VP_NO_LAYER},
                      .stage = stage,
                      .gather = VP_NO_STORAGE,
@@ -427,7 +481,10 @@ bool vp_torch_step(struct vp_arena *arena, const struct vp_scenario *scenario,
     hold_weights(&p);
     vp_torch_take_on(&p.t, stage->workspace.likely, VP_STREAM_WORK, VP_C_WORKSPACE);
     run(&p, true);
-    sink->event(sink->user, &(struct vp_event){.kind = VP_EVENT_MARK, .id = VP_MARK_STEP, .layer = VP_NO_LAYER});
+    sink->event(sink->user, &(struct vp_event){.kind = VP_EVENT_MARK,
+                                               .id = VP_MARK_STEP,
+                                               .step = VP_STEP_FORWARD,
+                                               .layer = VP_NO_LAYER});
     run(&p, false);
     return !p.t.overflow;
 }

@@ -12,7 +12,8 @@ static void tell(struct vp_torch *t, enum vp_event_kind kind, uint32_t id) {
                              .id = id,
                              .bytes = h->bytes,
                              .layer = t->layer,
-                             .micro_batch = t->micro_batch};
+                             .micro_batch = t->micro_batch,
+                             .cause = t->cause};
     t->sink.event(t->sink.user, &event);
 }
 
@@ -46,6 +47,14 @@ uint32_t vp_torch_take(struct vp_torch *t, uint64_t rows, uint64_t width, uint64
     t->overflow |= size.overflow;
     return vp_torch_take_on(t, size.overflow ? 0 : size.v, VP_STREAM_WORK,
                             (enum vp_component)t->component);
+}
+
+uint32_t vp_torch_take_weight(struct vp_torch *t, uint64_t elements, uint64_t bytes) {
+    uint8_t component = t->component;
+    t->component = VP_C_WEIGHTS;
+    uint32_t id = vp_torch_take(t, elements, bytes, 1);
+    t->component = component;
+    return id;
 }
 
 uint32_t vp_torch_share(struct vp_torch *t, uint32_t id) {

@@ -105,7 +105,7 @@ static void mark(struct vp_walk *w, const struct vp_event *event) {
 static void on_event(void *user, const struct vp_event *event) {
     struct vp_walk *w = user;
 
-    if (w->broken)
+    if (w->broken || w->out_of_memory)
         return;
     w->now.step = (enum vp_step)event->step;
     w->now.cause = (enum vp_train_cause)event->cause;
@@ -118,7 +118,7 @@ static void on_event(void *user, const struct vp_event *event) {
         w->broken = true;
         return;
     }
-    w->out_of_memory |= result == VP_REPLAY_OUT_OF_MEMORY;
+    w->out_of_memory = result == VP_REPLAY_OUT_OF_MEMORY;
     w->now.reserved = vp_allocator_reserved(w->allocator);
     if (event->kind == VP_EVENT_MARK)
         mark(w, event);
@@ -129,9 +129,9 @@ static void on_event(void *user, const struct vp_event *event) {
     w->now.at++;
 }
 
-static uint64_t on_state(void *user) {
+static uint64_t driver_calls(void *user) {
     struct vp_walk *w = user;
-    return vp_allocator_layout(w->allocator);
+    return vp_allocator_driver_calls(w->allocator);
 }
 
 struct vp_walk *vp_walk_begin(struct vp_arena *arena, const struct vp_allocator_settings *settings,
@@ -144,7 +144,7 @@ struct vp_walk *vp_walk_begin(struct vp_arena *arena, const struct vp_allocator_
 }
 
 struct vp_event_sink vp_walk_sink(struct vp_walk *walk) {
-    return (struct vp_event_sink){.event = on_event, .state = on_state, .user = walk};
+    return (struct vp_event_sink){.event = on_event, .driver_calls = driver_calls, .user = walk};
 }
 
 bool vp_walk_end(struct vp_walk *walk) {

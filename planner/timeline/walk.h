@@ -40,8 +40,9 @@ struct vp_walk_step {
 struct vp_walk {
     struct vp_walk_step first, steady; /* steady: the second step */
     struct vp_allocator_stats memory;  /* of both, filled by vp_walk_end */
-    bool out_of_memory, broken;        /* broken: an event that cannot be */
-    struct vp_walk_span *span;         /* when asked for */
+    bool out_of_memory; /* a request had no room: the walk ended there, its figures are void */
+    bool broken;        /* so it did at an event that cannot be */
+    struct vp_walk_span *span; /* when asked for */
     size_t spans;
 
     /* private */

@@ -13,7 +13,7 @@ help_text = Run("help").out
 options = {long for _, long in OPTION.findall(help_text)}
 commands = re.findall(r"^  ([a-z-]+) ", help_text.split("Commands\n")[1].split("\n\n")[0], re.M)
 ok({"gpu", "set", "format", "output", "help"} <= options, "help lists the options", options)
-same(commands, ["plan", "explain", "import", "list", "help"], "help lists the commands")
+same(commands, ["plan", "explain", "import", "list", "help", "checkpoint", "timeline"], "help lists the commands")
 ok(all(len(line) <= 80 for line in help_text.splitlines()), "help is 80 columns wide")
 
 man = Run("help", "--man")
@@ -21,7 +21,7 @@ same((man.code, man.err), (0, ""), "help --man")
 page = man.out.replace("\\-", "-").replace("\\fB", "").replace("\\fR", "")
 same({o for o in options if "--" + o not in page}, set(), "the manual page has every option")
 same([c for c in commands if not re.search(r"^%s\b" % c, page, re.M)], [], "and every command")
-for later in ("plot", "emit", "completion"):
+for later in ("emit", "completion"):
     ok("--" + later not in page, "it does not have --" + later)
 if shutil.which("groff"):
     p = subprocess.run(["groff", "-man", "-Tascii", "-ww", "-z"], input=man.out, text=True,

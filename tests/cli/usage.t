@@ -38,7 +38,7 @@ ok "unknown command" refused "unknown command 'paln'"
 ok "unknown command: did you mean" err_has "did you mean 'plan'"
 run help paln
 ok "help for an unknown command" refused "did you mean 'plan'"
-for command in fit checkpoint timeline simulate sweep merge calibrate probe device import-log \
+for command in fit simulate sweep merge calibrate probe device import-log \
     doctor gate diff report tui; do
     run $command x
     ok "$command is not in this version" refused "'$command' is not in this version"
@@ -99,7 +99,7 @@ ok "--engine without a name" refused 'wants NAME\[@VERSION\]'
 run plan x --engine vllm@
 ok "--engine with an empty version" refused 'wants NAME\[@VERSION\]'
 run plan x --plot a.png
-ok "--plot is not in this version" refused "--plot is not in this version"
+ok "--plot is of timeline" refused "'plan' has no option --plot"
 run plan x --emit vllm
 ok "--emit is not in this version" refused "--emit is not in this version"
 run list gpus --tp 4

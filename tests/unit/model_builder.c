@@ -24,7 +24,8 @@ void builder_begin(struct builder *b) {
                                        .memory_bytes = GIB(80),
                                        .memory = vp_exactly(GIB(80))};
     s->hardware.gpu.id = s->hardware.gpu.name = "a card";
-    s->parallel = (struct vp_parallel){1, 1, 1, 1, 1, 1, false};
+    s->parallel = (struct vp_parallel){
+        .tensor = 1, .pipeline = 1, .data = 1, .expert = 1, .context = 1, .attention_data = 1};
     s->precision = (struct vp_precision){
         .weights = "checkpoint", .kv_cache = VP_DTYPE_BF16, .compute = VP_DTYPE_BF16};
     s->engine = (struct vp_engine){.name = "vllm",

@@ -59,7 +59,8 @@ static void name_scenario(struct sample *f) {
     s->engine.version_text = "0.19";
     s->engine.utilization_ppb = 900000000;
     s->engine.max_model_len = 32768;
-    s->parallel = (struct vp_parallel){1, 1, 1, 1, 1, 1, false};
+    s->parallel = (struct vp_parallel){
+        .tensor = 1, .pipeline = 1, .data = 1, .expert = 1, .context = 1, .attention_data = 1};
     s->precision.weights = "fp8";
     s->precision.kv_cache = VP_DTYPE_FP8;
     s->serve = (struct vp_serve){.context = 32768, .concurrency = 16};
@@ -116,7 +117,8 @@ static void fill_lists(struct sample *f) {
                                                "shorter prompts only",
                                                NULL,
                                                "serve.context",
-                                               "16384", 0};
+                                               "16384",
+                                               0};
     f->suggestions[1] = (struct vp_suggestion){"weights",
                                                "fp8",
                                                "int4",
@@ -126,7 +128,8 @@ static void fill_lists(struct sample *f) {
                                                "about the same",
                                                NULL,
                                                "precision.weights",
-                                               "int4", 0};
+                                               "int4",
+                                               0};
     f->result.assumptions = f->assumptions;
     f->result.assumption_count = 2;
     f->result.suggestions = f->suggestions;

@@ -386,6 +386,186 @@ static void unknown_architecture(void **state) {
     assert_int_equal(vp_ops_params(model).total, model->gguf->parameters);
 }
 
+static void no_models(void **state) {
+    (void)state;
+    refused("{gguf: {general.architecture: clip, clip.block_count: 2}}", VP_D_MODEL_FIELD,
+            "mmproj");
+    refused("{gguf: {general.type: adapter, " LLAMA "}}", VP_D_MODEL_FIELD, "adapter");
+    struct gguf_builder b = gguf_begin(&f.arena, 3, false);
+    keys_of(&b, "llama", 3);
+    llama_tensors(&b, 2);
+    assert_int_equal(read_file(&b, true), VP_ERR_INPUT);
+    fixture_expect(&f, VP_D_MODEL_FIELD, "no tensors of block 2");
+}
+
+/* A folder with one GGUF model, one in parts, or two. */
+static void folders(void **state) {
+    (void)state;
+    struct gguf_builder b = gguf_begin(&f.arena, 3, false);
+    keys_of(&b, "llama", 2);
+    llama_tensors(&b, 2);
+    gguf_end(&b, true);
+    fixture_file(&f, "tiny.gguf", b.data, b.size);
+    fixture_file(&f, "mmproj-tiny.gguf", "x", 1);
+    accepted(".");
+    assert_string_equal(model->name, "tiny");
+    assert_int_equal(model->layer_count, 2);
+    fixture_file(&f, "other.gguf", b.data, b.size);
+    assert_int_equal(read_text("."), VP_ERR_INPUT);
+    fixture_expect(&f, VP_D_FILE_MISSING, "several models");
+    /* keys laid over a file's: its tensors are those of another model */
+    assert_int_equal(read_text("{from: tiny.gguf, gguf: {llama.context_length: 4096}}"), VP_OK);
+    assert_int_equal(model->max_position, 4096);
+    assert_true(model->tied);
+    assert_null(model->gguf);
+}
+
+/* ---- keys, and the file that holds what they tell ---- */
+
+#define KEYS(a, layers)                                                                            \
+    "general.architecture: " a ", " a ".block_count: " layers ", " a ".embedding_length: 64, " a   \
+    ".attention.head_count: 4, " a ".vocab_size: 96, " a ".context_length: 512"
+#define FF(a) ", " a ".feed_forward_length: 96"
+#define SSM(a, inner, state, rank, groups)                                                         \
+    ", " a ".ssm.conv_kernel: 4, " a ".ssm.inner_size: " inner ", " a ".ssm.state_size: " state    \
+    ", " a ".ssm.time_step_rank: " rank ", " a ".ssm.group_count: " groups
+#define MOE(a)                                                                                     \
+    ", " a ".expert_count: 4, " a ".expert_used_count: 2, " a ".expert_feed_forward_length: 32"
+#define LATENT(a)                                                                                  \
+    ", " a ".attention.kv_lora_rank: 16, " a ".attention.key_length_mla: 24, " a                   \
+    ".attention.value_length_mla: 16, " a ".rope.dimension_count: 8"
+
+static const char *const ARCHITECTURES[] = {
+    KEYS("llama", "2") FF("llama"),
+    KEYS("llama", "2") FF("llama") MOE("llama"),
+    KEYS("qwen2", "2") FF("qwen2"),
+    KEYS("qwen3", "2") FF("qwen3"),
+    KEYS("qwen2moe", "2") FF("qwen2moe") MOE("qwen2moe"),
+    KEYS("qwen3moe", "2") FF("qwen3moe") MOE("qwen3moe"),
+    KEYS("gemma2", "4") FF("gemma2"),
+    KEYS("gemma3", "7") FF("gemma3") ", gemma3.attention.sliding_window: 32",
+    KEYS("phi2", "2") FF("phi2"),
+    KEYS("gpt2", "2") FF("gpt2"),
+    KEYS("bloom", "2") FF("bloom"),
+    KEYS("gptneox", "2") FF("gptneox"),
+    KEYS("falcon", "2") FF("falcon"),
+    KEYS("starcoder2", "2") FF("starcoder2"),
+    KEYS("command-r", "2") FF("command-r"),
+    KEYS("olmo", "2") FF("olmo"),
+    KEYS("olmo2", "2") FF("olmo2"),
+    KEYS("olmoe", "2") FF("olmoe") MOE("olmoe"),
+    KEYS("glm4", "2") FF("glm4"),
+    KEYS("glm4moe", "3") FF("glm4moe") MOE("glm4moe") ", glm4moe.leading_dense_block_count: 1, "
+                                                      "glm4moe.expert_shared_count: 1",
+    KEYS("gpt-oss", "2") FF("gpt-oss") MOE("gpt-oss") ", gpt-oss.attention.sliding_window: 16",
+    KEYS("llama4", "4") FF("llama4") MOE("llama4") ", llama4.interleave_moe_layer_step: 2, "
+                                                   "llama4.expert_shared_count: 1",
+    KEYS("deepseek2", "3") FF("deepseek2") MOE("deepseek2")
+        LATENT("deepseek2") ", deepseek2.attention.q_lora_rank: 8, "
+                            "deepseek2.leading_dense_block_count: 1, "
+                            "deepseek2.expert_shared_count: 2, deepseek2.expert_gating_func: 2",
+    KEYS("minicpm3", "2") FF("minicpm3") ", minicpm3.attention.kv_lora_rank: 16, "
+                                         "minicpm3.attention.key_length: 24, "
+                                         "minicpm3.attention.value_length: 16, "
+                                         "minicpm3.attention.q_lora_rank: 8, "
+                                         "minicpm3.rope.dimension_count: 8",
+    KEYS("mamba", "2") SSM("mamba", "128", "8", "4", "0"),
+    KEYS("mamba2", "2") SSM("mamba2", "128", "8", "4", "2"),
+    KEYS("falcon-h1", "2") FF("falcon-h1") SSM("falcon-h1", "128", "8", "4", "2"),
+    KEYS("granitehybrid", "2") FF("granitehybrid") SSM(
+        "granitehybrid", "128", "8", "4", "1") ", granitehybrid.attention.head_count_kv: [0, 2]",
+    KEYS("nemotron_h", "3")
+        SSM("nemotron_h", "128", "8", "4", "2") ", nemotron_h.attention.head_count_kv: [0, 2, 0], "
+                                                "nemotron_h.feed_forward_length: [0, 0, 96]",
+    KEYS("qwen35", "4") FF("qwen35") SSM("qwen35", "64", "16", "4", "2"),
+    KEYS("qwen3next", "4") FF("qwen3next") MOE("qwen3next") SSM("qwen3next", "64", "16", "4", "2"),
+    KEYS("kimi-linear", "2") FF("kimi-linear")
+        LATENT("kimi-linear") ", kimi-linear.kda.head_dim: 16, kimi-linear.ssm.conv_kernel: 4, "
+                              "kimi-linear.attention.head_count_kv: [0, 4]",
+    KEYS("lfm2", "2") FF("lfm2") ", lfm2.shortconv.l_cache: 3, "
+                                 "lfm2.attention.head_count_kv: [0, 2]",
+    KEYS("bert", "2") FF("bert") ", tokenizer.ggml.token_type_count: 2",
+    KEYS("nomic-bert", "2") FF("nomic-bert"),
+};
+
+static void write_keys(struct gguf_builder *b, const struct vp_node *map) {
+    uint32_t items[16];
+    for (uint32_t i = 0; i < map->count; i++) {
+        const struct vp_node *node = map->items[i];
+        uint64_t v = 0;
+        if (node->kind == VP_NODE_TEXT) {
+            gguf_key_text(b, map->keys[i], node->text);
+        } else if (node->kind == VP_NODE_LIST) {
+            for (uint32_t k = 0; k < node->count; k++) {
+                assert_true(vp_node_u64(&v, node->items[k]) && k < 16);
+                items[k] = (uint32_t)v;
+            }
+            gguf_key_list(b, map->keys[i], items, node->count);
+        } else {
+            assert_true(vp_node_u64(&v, node));
+            gguf_key_u32(b, map->keys[i], (uint32_t)v);
+        }
+    }
+}
+
+static void same_mixer(const struct vp_attention *a, const struct vp_attention *b) {
+    assert_int_equal(a->kind, b->kind);
+    assert_int_equal(a->heads, b->heads);
+    assert_int_equal(a->kv_heads, b->kv_heads);
+    assert_int_equal(a->head_dim, b->head_dim);
+    assert_int_equal(a->v_head_dim, b->v_head_dim);
+    assert_int_equal(a->window, b->window);
+    assert_int_equal(a->chunk, b->chunk);
+    assert_int_equal(a->qkv_bias, b->qkv_bias);
+    assert_int_equal(a->out_bias, b->out_bias);
+    assert_int_equal(a->output_gate, b->output_gate);
+    assert_int_equal(a->sinks, b->sinks);
+    assert_int_equal(a->key_is_value, b->key_is_value);
+    assert_int_equal(a->qk_norm, b->qk_norm);
+    assert_int_equal(a->kv_lora_rank, b->kv_lora_rank);
+    assert_int_equal(a->expanded, b->expanded);
+    assert_int_equal(a->linear, b->linear);
+    assert_int_equal(a->state_elements, b->state_elements);
+    assert_int_equal(a->conv_channels, b->conv_channels);
+}
+
+/* A file with the tensors that the keys tell is read as the same model. */
+static void files_and_keys(void **state) {
+    (void)state;
+    for (size_t n = 0; n < sizeof ARCHITECTURES / sizeof *ARCHITECTURES; n++) {
+        const char *text = vp_arena_printf(&f.arena, "{gguf: {%s}}", ARCHITECTURES[n]);
+        accepted(text);
+        struct vp_model *keys = model;
+        const struct vp_gguf_table *table = vp_gguf_make(&f.arena, keys);
+        struct vp_params params = vp_ops_params(keys);
+        assert_int_equal(table->parameters, params.total);
+        struct vp_node *root;
+        assert_int_equal(
+            vp_yaml_read(&f.ctx, &root, (struct vp_bytes){text, strlen(text)}, "run.yaml"), VP_OK);
+        struct gguf_builder b = gguf_begin(&f.arena, 3, n % 2 == 1);
+        write_keys(&b, vp_node_get(root, "gguf"));
+        for (uint32_t i = 0; i < table->count; i++) {
+            const struct vp_gguf_tensor *t = &table->tensor[i];
+            gguf_tensor(&b, t->name, 0, 4 * t->elements, t->ne[0], t->dims > 1 ? t->ne[1] : 0,
+                        t->dims > 2 ? t->ne[2] : 0);
+        }
+        if (read_file(&b, false) != VP_OK)
+            fail_msg("%s", ARCHITECTURES[n]);
+        if (vp_ops_params(model).active != params.active)
+            fail_msg("%s: %llu active, not %llu", ARCHITECTURES[n],
+                     (unsigned long long)vp_ops_params(model).active,
+                     (unsigned long long)params.active);
+        assert_int_equal(model->tied, keys->tied);
+        assert_int_equal(model->layer_count, keys->layer_count);
+        for (uint32_t i = 0; i < model->layer_count; i++) {
+            const struct vp_block *want = &keys->blocks[keys->layers[i]];
+            same_mixer(&block_of(i)->attention, &want->attention);
+            same_mixer(&block_of(i)->second, &want->second);
+            assert_int_equal(block_of(i)->norms, want->norms);
+        }
+    }
+}
+
 /* ---- the header-only files ---- */
 
 /* The description without the file, as `import` writes it, gives the tensors of the file, fused or
@@ -454,6 +634,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(tensors_decide, begin, end),
         cmocka_unit_test_setup_teardown(prediction_layers, begin, end),
         cmocka_unit_test_setup_teardown(unknown_architecture, begin, end),
+        cmocka_unit_test_setup_teardown(no_models, begin, end),
+        cmocka_unit_test_setup_teardown(folders, begin, end),
+        cmocka_unit_test_setup_teardown(files_and_keys, begin, end),
         cmocka_unit_test_setup_teardown(header_only_files, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,7 +151,11 @@ static void formats_by_name(void **state) {
     assert_int_equal(vp_scheme_bytes(&s, 1, 4096, 14336).v, 33030148);
 
     assert_false(vp_scheme_format(&s, "fp4", 0, false));
-    assert_false(vp_scheme_format(&s, "q8_0", 0, false));
+    assert_false(vp_scheme_format(&s, "q4_k_m", 0, false));
+    assert_false(vp_scheme_format(&s, "q8_0", 128, false));
+    assert_true(vp_scheme_format(&s, "Q8_0", 0, false));
+    assert_int_equal(s.data, VP_DTYPE_Q8_0);
+    assert_int_equal(s.scale, VP_SCALE_NONE);
     assert_false(vp_scheme_format(&s, NULL, 0, false));
     assert_false(vp_scheme_format(&s, "fp8", 128, false)); /* no such format */
     assert_false(vp_scheme_format(&s, "nvfp4", 32, false));

@@ -5,8 +5,8 @@
  *
  * Blocks are named by their index in one array, 0 is none. The tree is a treap: with n free blocks
  * (some ten in training, thousands in a random trace) every operation takes O(log n) on average. */
-#ifndef VP_TIMELINE_BLOCKS_H
-#define VP_TIMELINE_BLOCKS_H
+#ifndef VP_TIMELINE_MEM_BLOCKS_H
+#define VP_TIMELINE_MEM_BLOCKS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "planner/timeline/blocks.h"
+#include "planner/timeline/mem_blocks.h"
 
 #include <string.h>
 

@@ -1,0 +1,158 @@
+/* timeline: one training step over time, as text, table, trace and drawing. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "api/answers.h"
+#include "cli/args.h"
+#include "cli/gnuplot.h"
+#include "cli/output.h"
+#include "planner/base/text.h"
+#include "planner/base/units.h"
+#include "reports/timeline_report.h"
+
+/* ---- the question ---- */
+
+static bool is_svg(const char *path) { return vp_text_ends(path, ".svg"); }
+
+static void check_options(struct vp_ctx *ctx, const struct vp_args *args) {
+    if (args->plot && !is_svg(args->plot) && !vp_text_ends(args->plot, ".png")) {
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--plot draws .png or .svg files, not '%s'",
+                    args->plot);
+    }
+    if (args->format == VP_FORMAT_MARKDOWN)
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
+                    "'timeline' has no --format markdown; text, json and csv");
+}
+
+/* The stage asked for; else the one with the least room. */
+static bool find_stage(struct vp_ctx *ctx, uint32_t *out, const struct vp_args *args,
+                       const struct vp_result *result) {
+    uint64_t stage;
+
+    *out = result->training.worst;
+    if (!args->stage)
+        return true;
+    if (vp_parse_u64(&stage, args->stage) && stage < result->training.stages) {
+        *out = (uint32_t)stage;
+        return true;
+    }
+    vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
+                "--stage is a pipeline stage from 0 to %" PRIu32 ", not '%s'",
+                result->training.stages - 1, args->stage);
+    return false;
+}
+
+/* A plan of exactly one scenario, which trains. Its diagnostics become the run's. */
+static enum vp_status plan(struct vp_ctx *ctx, const struct vp_result **out,
+                           const struct vp_args *args) {
+    struct vp_answers answers = {0};
+
+    vp_answers_add(ctx, &answers, args->operands[0], args->settings, args->setting_count);
+    for (size_t i = 0; i < answers.count; i++)
+        vp_diags_merge(ctx->diags, answers.items[i].diags);
+    for (size_t i = 0; i < answers.count; i++)
+        if (!answers.items[i].result)
+            return answers.items[i].status;
+    if (answers.count != 1) {
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
+                    "'timeline' wants one scenario, '%s' has %zu", args->operands[0],
+                    answers.count);
+        vp_diag_hint(ctx->diags, "FILE#NAME chooses one");
+        return VP_ERR_INPUT;
+    }
+    *out = answers.items[0].result;
+    if ((*out)->training.stage)
+        return VP_OK;
+    vp_diag_add(ctx->diags, VP_D_MISSING_VALUE, NULL, "'%s' has nothing to train, so no step",
+                args->operands[0]);
+    vp_diag_hint(ctx->diags, "a `train:` block in the scenario says what is trained");
+    return VP_ERR_INPUT;
+}
+
+/* ---- files ---- */
+
+/* "a/b.png" -> "a/b.gp" */
+static const char *beside(struct vp_ctx *ctx, const char *path, const char *ending) {
+    return vp_arena_printf(ctx->arena, "%.*s%s", (int)(strlen(path) - strlen(".png")), path,
+                           ending);
+}
+
+static enum vp_status draw(struct vp_ctx *ctx, const struct vp_timeline *timeline,
+                           const char *image) {
+    const char *script_path = beside(ctx, image, ".gp"), *data_path = beside(ctx, image, ".dat");
+    struct vp_buf script = {.arena = ctx->arena}, data = {.arena = ctx->arena};
+
+    vp_timeline_plot_data(&data, timeline);
+    vp_timeline_plot_script(&script, timeline, data_path, image, is_svg(image));
+    enum vp_status status = vp_output_write(ctx, &data, data_path);
+    if (status == VP_OK)
+        status = vp_output_write(ctx, &script, script_path);
+    return status == VP_OK ? vp_gnuplot_run(ctx, script_path) : status;
+}
+
+/* All files that can be written are, whatever happens to the others. */
+static enum vp_exit write_files(struct vp_ctx *ctx, const struct vp_args *args,
+                                const struct vp_timeline *timeline) {
+    enum vp_exit code = VP_EXIT_YES;
+
+    if (args->csv) {
+        struct vp_buf csv = {.arena = ctx->arena};
+        vp_timeline_csv(&csv, timeline);
+        code = vp_exit_of_both(code, vp_exit_of_status(vp_output_write(ctx, &csv, args->csv)));
+    }
+    if (args->chrome_trace) {
+        struct vp_buf trace = {.arena = ctx->arena};
+        vp_timeline_trace(&trace, timeline);
+        code = vp_exit_of_both(code,
+                               vp_exit_of_status(vp_output_write(ctx, &trace, args->chrome_trace)));
+    }
+    if (args->plot)
+        code = vp_exit_of_both(code, vp_exit_of_status(draw(ctx, timeline, args->plot)));
+    return code;
+}
+
+/* ---- the command ---- */
+
+static void render(struct vp_buf *out, const struct vp_args *args,
+                   const struct vp_timeline *timeline) {
+    struct vp_report_options options = {.colour = vp_output_colour(args),
+                                        .utf8 = vp_output_utf8(args),
+                                        .width = vp_output_width(args)};
+    struct vp_json json = vp_json_begin(out);
+
+    switch (args->format) {
+    case VP_FORMAT_JSON:
+        vp_timeline_json(&json, timeline);
+        vp_buf_add(out, "\n");
+        break;
+    case VP_FORMAT_CSV:
+        vp_timeline_csv(out, timeline);
+        break;
+    case VP_FORMAT_MARKDOWN: /* refused before */
+    case VP_FORMAT_TEXT:
+        vp_timeline_text(out, timeline, &options);
+        break;
+    }
+}
+
+int vp_cmd_timeline(struct vp_ctx *ctx, const struct vp_args *args) {
+    uint32_t errors = ctx->diags->errors, stage;
+    const struct vp_result *result = NULL;
+    struct vp_timeline timeline;
+    struct vp_buf out = {.arena = ctx->arena};
+
+    check_options(ctx, args);
+    enum vp_status status = plan(ctx, &result, args);
+    if (status == VP_OK && (!find_stage(ctx, &stage, args, result) || ctx->diags->errors > errors))
+        status = VP_ERR_INPUT;
+    if (status != VP_OK)
+        return vp_output_failure(ctx, args, status);
+    if (!vp_timeline_make(ctx->arena, &timeline, result, stage)) {
+        vp_diag_add(ctx->diags, VP_D_OVERFLOW, NULL, "the step of stage %" PRIu32 " is too large",
+                    stage);
+        return vp_output_failure(ctx, args, VP_ERR_INPUT);
+    }
+    enum vp_exit code = write_files(ctx, args, &timeline);
+    render(&out, args, &timeline);
+    return (int)vp_exit_of_both(code, vp_exit_of_status(vp_output_write(ctx, &out, args->output)));
+}
