@@ -232,6 +232,14 @@ static void measured(const struct vp_page *page, const struct vp_scenario *scena
                              : vp_format_gib(arena, values->value[m], 2),
                        at ? ", " : "", at ? at : "");
     }
+    for (int m = 0; m < VP_TRAIN_MEASURES; m++) {
+        const char *at = vp_words_position(arena, &values->train_pos[m]);
+        if (values->train_known[m])
+            vp_page_printf(page, 0, DEEP, "measured.%s = %s GiB (measured%s%s)",
+                           vp_train_measure_name((enum vp_train_measure)m),
+                           vp_format_gib(arena, values->train_bytes[m], 2), at ? ", " : "",
+                           at ? at : "");
+    }
 }
 
 static void scenario_table(const struct vp_page *page, const struct vp_result *result) {

@@ -183,9 +183,18 @@ static void figures(const struct vp_page *page, const struct vp_timeline *t) {
                    vp_format_gib(arena, memory->reserved.peak, 2),
                    vp_words_plural(arena, memory->segments.peak, "segment", "segments"),
                    vp_format_gib(arena, vp_allocator_fragmentation(memory), 2));
+    if (t->settings.device_bytes > 0) {
+        uint64_t left = vp_above(t->settings.device_bytes, t->settings.other_bytes);
+        vp_page_spaces(page, INDENT);
+        vp_page_printf(page, INDENT, 2 * INDENT, "the device has %s GiB, %s of them for others%s",
+                       vp_format_gib(arena, t->settings.device_bytes, 2),
+                       vp_format_gib(arena, t->settings.other_bytes, 2),
+                       memory->reserved.peak > left ? ": this is more, and told without a limit"
+                                                    : "");
+    }
     vp_page_spaces(page, INDENT);
     vp_page_printf(page, INDENT, 2 * INDENT,
-                   "the first step, without optimizer states, peaks at %s GiB",
+                   "the first step, which begins without optimizer states, peaks at %s GiB",
                    vp_format_gib(arena, walk->first.peak.bytes, 2));
     if (walk->steady.kept_peak > 0) {
         vp_page_spaces(page, INDENT);

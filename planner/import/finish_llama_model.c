@@ -7,6 +7,7 @@
 #include "planner/doc/node.h"
 #include "planner/import/model_reader.h"
 #include "planner/import/regex.h"
+#include "planner/model/requantise.h"
 
 /* ---- what is not known ---- */
 
@@ -53,6 +54,10 @@ static int32_t device_of(const char *name) {
     return (int32_t)strtol(name + n, NULL, 10);
 }
 
+static bool matches(const void *compiled, const char *name) {
+    return vp_regex_match(compiled, name);
+}
+
 static bool add_override(struct vp_ctx *ctx, struct vp_scenario *s, const char *text) {
     struct vp_llama *l = &s->llama;
     const char *equals = strrchr(text, '=');
@@ -64,40 +69,25 @@ static bool add_override(struct vp_ctx *ctx, struct vp_scenario *s, const char *
         return false;
     }
     struct vp_llama_override *o = &l->override[l->overrides++];
+    const struct vp_regex *regex;
+    const char *why;
     o->pattern = vp_arena_text(ctx->arena, text, (size_t)(equals - text));
     o->device = device_of(equals + 1);
+    /* llama.cpp looks for the pattern anywhere in a name */
+    if (!vp_regex_compile(ctx->arena, &regex, &why,
+                          vp_arena_printf(ctx->arena, ".*(?:%s)", o->pattern))) {
+        vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &s->source[VP_F_OVERRIDE_TENSOR].pos,
+                    "override_tensor: \"%.100s\" is no regular expression: %s", o->pattern, why);
+        return false;
+    }
+    o->compiled = regex;
+    l->override_matches = matches;
     if (o->device < (int64_t)s->hardware.count)
         return true;
     vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &s->source[VP_F_OVERRIDE_TENSOR].pos,
                 "override_tensor names device %.40s, but there are only %d", equals + 1,
                 (int)s->hardware.count);
     return false;
-}
-
-/* The first pattern that matches anywhere in a name holds. */
-static bool place_by_pattern(struct vp_ctx *ctx, struct vp_scenario *s) {
-    const struct vp_gguf_table *table = s->model->gguf;
-    struct vp_llama *l = &s->llama;
-    int16_t *placed = VP_NEW_ARRAY(ctx->arena, table->count, int16_t);
-
-    for (uint32_t i = 0; i < table->count; i++)
-        placed[i] = VP_LLAMA_BY_LAYER;
-    for (uint32_t o = l->overrides; o-- > 0;) {
-        const char *pattern = vp_arena_printf(ctx->arena, ".*(?:%s)", l->override[o].pattern);
-        const struct vp_regex *regex;
-        const char *why;
-        if (!vp_regex_compile(ctx->arena, &regex, &why, pattern)) {
-            vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &s->source[VP_F_OVERRIDE_TENSOR].pos,
-                        "override_tensor: \"%.100s\" is no regular expression: %s",
-                        l->override[o].pattern, why);
-            return false;
-        }
-        for (uint32_t i = 0; i < table->count; i++)
-            if (vp_regex_match(regex, table->tensor[i].name))
-                placed[i] = (int16_t)l->override[o].device;
-    }
-    l->placed = placed;
-    return true;
 }
 
 static bool set_overrides(struct vp_ctx *ctx, struct vp_scenario *s) {
@@ -111,7 +101,7 @@ static bool set_overrides(struct vp_ctx *ctx, struct vp_scenario *s) {
             return false;
         at += n + (at[n] != '\0');
     }
-    return s->llama.overrides == 0 || place_by_pattern(ctx, s);
+    return true;
 }
 
 /* ---- the encoder ---- */
@@ -131,23 +121,14 @@ static bool read_encoder(struct vp_ctx *ctx, struct vp_scenario *s) {
     return false;
 }
 
-/* ---- the table ---- */
-
-static enum vp_status set_table(struct vp_ctx *ctx, struct vp_scenario *s) {
-    bool stored = vp_name_eq(s->precision.weights, "checkpoint");
-
-    if (s->model->gguf && stored)
-        return VP_OK;
-    vp_diag_add(ctx->diags, VP_D_UNMODELLED, &s->model->pos, "no table");
-    return VP_ERR_INPUT;
-}
-
 enum vp_status vp_finish_llama_model(struct vp_ctx *ctx, struct vp_scenario *s) {
     if (!check_cache(ctx, s))
         return VP_ERR_INPUT;
-    enum vp_status status = set_table(ctx, s);
-    if (status != VP_OK)
-        return status;
+    if (!vp_name_eq(s->precision.weights, "checkpoint")) {
+        enum vp_status status = vp_model_requantise(ctx, s);
+        if (status != VP_OK)
+            return status;
+    }
     if (!set_overrides(ctx, s) || !read_encoder(ctx, s))
         return VP_ERR_INPUT;
     return VP_OK;

@@ -188,6 +188,35 @@ static void resolve_adapters(struct vp_ctx *ctx, struct vp_scenario *s) {
 
 /* ---- implementations ---- */
 
+/* An argument that is a probability says that there is dropout. */
+static bool drops(const struct vp_scenario *s, const char *key) {
+    const char *text = vp_engine_arg(&s->engine, key);
+    double share;
+    return text && vp_parse_real(&share, text) && share > 0;
+}
+
+/* Experts padded to their capacity work on so many times an even share; without padding the capacity
+ * is a bound only. */
+static uint64_t expert_load(const struct vp_scenario *s) {
+    const char *text = vp_engine_arg(&s->engine, "moe_expert_capacity_factor");
+    double factor;
+    bool padded = text && says(s, "moe_pad_expert_input_to_capacity");
+    return padded && vp_parse_real(&factor, text) && factor > 0 && factor < 1e6
+               ? (uint64_t)(factor * 1e9 + 0.5)
+               : 0;
+}
+
+/* Tokens of an expert against an even deal: with a capacity factor at most that share, padded to it
+ * where that was asked for. */
+static uint64_t expert_load(const struct vp_scenario *s) {
+    const char *text = vp_engine_arg(&s->engine, "moe_expert_capacity_factor");
+    bool padded = says(s, "moe_pad_expert_input_to_capacity");
+    double factor;
+    if (!text || !vp_parse_real(&factor, text) || !(factor > 0 && factor <= 1000))
+        return 0;
+    return factor < 1 || padded ? (uint64_t)(factor * 1e9 + 0.5) : 0;
+}
+
 static void resolve_ops(struct vp_ctx *ctx, struct vp_scenario *s) {
     static const char *const ATTENTION[] = {"eager", "sdpa", "flash"};
     static const char *const FUSED[] = {"unfused", "fused"};
@@ -214,12 +243,19 @@ static void resolve_ops(struct vp_ctx *ctx, struct vp_scenario *s) {
     ops->gelu = (enum vp_gelu)choose(ctx, s, VP_F_OPS_GELU, &t->gelu_name, GELU, 3, (int)gelu, why);
     ops->loss = (enum vp_loss_impl)choose(ctx, s, VP_F_OPS_LOSS, &t->loss_name, LOSS, 4,
                                           loss ? VP_LOSS_FUSED : VP_LOSS_UNFUSED, why);
+    ops->expert_load_ppb = expert_load(s);
     set_flag(s, VP_F_OPS_UPCAST, &ops->logits_upcast, true, why);
     set_flag(s, VP_F_OPS_REFERENCED, &ops->logits_referenced,
              s->engine.kind == VP_ENGINE_TRANSFORMERS, why);
     set_flag(s, VP_F_OPS_REPEAT_KV, &ops->repeat_kv,
              s->engine.kind == VP_ENGINE_TRANSFORMERS && ops->attention != VP_IMPL_FLASH, why);
-    vp_finish_number(s, VP_F_OPS_DROPOUT, &ops->dropout_ppb, 0, VP_ORIGIN_DEFAULT, "none");
+    if (megatron && ops->expert_load_ppb == 0)
+        ops->expert_load_ppb = expert_load(s);
+    if (megatron && (drops(s, "hidden_dropout") || drops(s, "attention_dropout")))
+        vp_finish_number(s, VP_F_OPS_DROPOUT, &ops->dropout_ppb, 100000000, VP_ORIGIN_DERIVED,
+                         "hidden_dropout, attention_dropout: that there is some");
+    else
+        vp_finish_number(s, VP_F_OPS_DROPOUT, &ops->dropout_ppb, 0, VP_ORIGIN_DEFAULT, "none");
 }
 
 /* ---- recomputation ---- */

@@ -5,6 +5,8 @@
 
 #include "planner/base/sum.h"
 #include "planner/base/text.h"
+#include "planner/base/units.h"
+#include "planner/import/engine_args.h"
 
 enum { MAX_DEVICES = 1 << 20 };
 
@@ -16,6 +18,23 @@ static uint64_t ranks_of_copy(const struct vp_parallel *p) {
     return ranks.overflow ? UINT64_MAX : ranks.v;
 }
 
+/* Chunks per stage, also from Megatron's layers per chunk. */
+static void resolve_chunks(struct vp_scenario *s) {
+    const char *text = vp_engine_arg(&s->engine, "num_layers_per_virtual_pipeline_stage");
+    uint64_t *chunks = &s->parallel.virtual_pipeline, layers = 0;
+
+    if (text && s->model && vp_parse_u64(&layers, text)) {
+        struct vp_sum all = vp_sum_mul(vp_sum(layers), s->parallel.pipeline);
+        if (!all.overflow && all.v > 0 && s->model->layer_count % all.v == 0) {
+            vp_finish_number(s, VP_F_VIRTUAL_PIPELINE, chunks, s->model->layer_count / all.v,
+                             VP_ORIGIN_DERIVED, "num_layers_per_virtual_pipeline_stage");
+            return;
+        }
+    }
+    vp_finish_number(s, VP_F_VIRTUAL_PIPELINE, chunks, 1, VP_ORIGIN_DEFAULT,
+                     "one chunk of layers per stage");
+}
+
 void vp_finish_train_parallel(struct vp_scenario *s) {
     struct vp_parallel *p = &s->parallel;
     bool counted = vp_finish_is_given(s, VP_F_COUNT);
@@ -23,8 +42,7 @@ void vp_finish_train_parallel(struct vp_scenario *s) {
     vp_finish_number(s, VP_F_PIPELINE, &p->pipeline, 1, VP_ORIGIN_DEFAULT, ONE);
     vp_finish_number(s, VP_F_CONTEXT_PARALLEL, &p->context, 1, VP_ORIGIN_DEFAULT, ONE);
     vp_finish_number(s, VP_F_EXPERT, &p->expert, 1, VP_ORIGIN_DEFAULT, ONE);
-    vp_finish_number(s, VP_F_VIRTUAL_PIPELINE, &p->virtual_pipeline, 1, VP_ORIGIN_DEFAULT,
-                     "one chunk of layers per stage");
+    resolve_chunks(s);
     p->attention_data = 1;
     uint64_t copy = ranks_of_copy(p);
     if (counted && s->hardware.count >= copy)

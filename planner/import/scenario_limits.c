@@ -144,6 +144,35 @@ static void read_buffers(struct vp_reading *r, const char *key, const struct vp_
             read_buffer(r, (enum vp_llama_buffer)b, node->keys[i], node->items[i]);
 }
 
+/* ---- measured bytes of a training run ---- */
+
+static void read_train_measure(struct vp_reading *r, const char *key, const struct vp_pos *key_pos,
+                               const struct vp_node *node) {
+    struct vp_measured *measured = &r->out->measured;
+    const char *names[VP_TRAIN_MEASURES];
+    int m = 0;
+    for (int i = 0; i < VP_TRAIN_MEASURES; i++)
+        names[i] = vp_train_measure_name((enum vp_train_measure)i);
+    while (m < VP_TRAIN_MEASURES && strcmp(names[m], key) != 0)
+        m++;
+    if (m == VP_TRAIN_MEASURES) {
+        vp_reading_unknown(r, "measured", key, key_pos, names, VP_TRAIN_MEASURES);
+        return;
+    }
+    if (measured->train_known[m] || vp_node_is_null(node))
+        return; /* said on the command line already */
+    if (!vp_node_is_scalar(node) || !vp_parse_size(&measured->train_bytes[m], node->text)) {
+        const char *path = vp_arena_printf(r->ctx->arena, "measured.%s", key);
+        vp_diag_add(r->ctx->diags, VP_D_BAD_VALUE, &node->pos,
+                    "%s must be a size (bytes, or \"57.3 GiB\"), not %.100s",
+                    vp_reading_label(r, path),
+                    vp_node_is_scalar(node) ? node->text : vp_node_kind_name(node->kind));
+        return;
+    }
+    measured->train_known[m] = true;
+    measured->train_pos[m] = node->pos;
+}
+
 void vp_scenario_read_measured(struct vp_reading *r, const struct vp_node *node) {
     const char *names[VP_MEASURE_COUNT];
     if (!vp_reading_is_map(r, node, "measured"))
@@ -152,7 +181,9 @@ void vp_scenario_read_measured(struct vp_reading *r, const struct vp_node *node)
         names[i] = vp_measure_name(r->out->engine.kind, (enum vp_measure)i);
     bool llama = vp_engine_is_llama(r->out->engine.kind);
     for (uint32_t i = 0; i < node->count; i++)
-        if (llama)
+        if (r->out->training)
+            read_train_measure(r, node->keys[i], &node->key_pos[i], node->items[i]);
+        else if (llama)
             read_buffers(r, node->keys[i], &node->key_pos[i], node->items[i]);
         else
             read_key(r, node->keys[i], &node->key_pos[i], node->items[i], names);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "planner/memory/llama_parts.h"
+#include "planner/ops/gguf_make.h"
 
 enum { BLOCK_OF_TYPES = 32 /* elements: of all formats that a cache can have */ };
 
@@ -269,12 +270,22 @@ static void list_places(struct vp_llama_plan *plan, uint32_t gpus, uint32_t plac
     }
 }
 
-static bool any_apart(const struct vp_llama *set, const struct vp_gguf_table *table) {
-    bool apart = set->cpu_moe || set->cpu_moe_layers > 0;
+/* The first pattern that matches a tensor's name holds. */
+static void apply_overrides(struct vp_llama_work *w) {
+    const struct vp_llama *set = w->set;
 
-    for (uint32_t i = 0; set->placed && i < table->count; i++)
-        apart |= set->placed[i] != VP_LLAMA_BY_LAYER;
-    return apart;
+    w->overridden = set->cpu_moe || set->cpu_moe_layers > 0 || set->overrides > 0;
+    if (set->overrides == 0)
+        return;
+    w->placed = VP_NEW_ARRAY(w->arena, w->table->count, int16_t);
+    for (uint32_t i = 0; i < w->table->count; i++) {
+        uint32_t o = 0;
+        while (o < set->overrides &&
+               !set->override_matches(set->override[o].compiled, w->table->tensor[i].name))
+            o++;
+        w->placed[i] =
+            o < set->overrides ? (int16_t)set->override[o].device : (int16_t)VP_LLAMA_BY_LAYER;
+    }
 }
 
 void vp_llama_make(struct vp_arena *arena, struct vp_llama_plan *out, struct vp_ledger *ledger,
@@ -283,7 +294,7 @@ void vp_llama_make(struct vp_arena *arena, struct vp_llama_plan *out, struct vp_
     struct vp_llama_work w = {.arena = arena,
                               .scenario = scenario,
                               .model = model,
-                              .table = model->gguf,
+                              .table = vp_gguf_make(arena, model),
                               .set = &scenario->llama,
                               .rules = &scenario->engine.rules.llama,
                               .plan = out,
@@ -295,7 +306,11 @@ void vp_llama_make(struct vp_arena *arena, struct vp_llama_plan *out, struct vp_
     w.host = w.gpus;
     w.cpu = w.gpus + 1;
     w.home = VP_NEW_ARRAY(arena, model->layer_count + 1, int16_t);
-    w.overridden = any_apart(w.set, w.table);
+    out->table = w.table;
+    out->overflow = !w.table;
+    if (!w.table)
+        return;
+    apply_overrides(&w);
     if (w.set->fit_context || w.set->fit_layers)
         vp_llama_fit(&w);
     w.ledger = ledger;

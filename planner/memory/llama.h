@@ -43,23 +43,24 @@ struct vp_llama_place {
 struct vp_llama_plan {
     struct vp_llama_place place[VP_LLAMA_PLACES];
     uint32_t places;
-    uint32_t gpus;           /* the first so many are GPUs */
-    uint64_t n_ctx;          /* tokens over all slots, after padding or fit */
-    uint64_t cells, streams; /* of the cache of full-attention layers */
-    uint64_t window_cells;   /* of sliding-window layers; 0: none */
-    uint64_t gpu_layers;     /* after fit; the output layer counts */
-    uint64_t host_experts;   /* fit: experts of so many first layers stay on the host */
-    uint64_t layer_slots;    /* blocks + 1 */
-    bool fitted;             /* context or layers were chosen by the engine's own fit */
-    bool pipeline;           /* copies of inputs for overlapping several GPUs */
-    bool flash;              /* flash attention, "auto" resolved */
-    const char *refused;     /* why llama.cpp would not start (quantised V without flash attention,
-                                cache length not a multiple of its block); NULL: it does */
+    uint32_t gpus;                     /* the first so many are GPUs */
+    uint64_t n_ctx;                    /* tokens over all slots, after padding or fit */
+    uint64_t cells, streams;           /* of the cache of full-attention layers */
+    uint64_t window_cells;             /* of sliding-window layers; 0: none */
+    uint64_t gpu_layers;               /* after fit; the output layer counts */
+    uint64_t host_experts;             /* fit: experts of so many first layers stay on the host */
+    uint64_t layer_slots;              /* blocks + 1 */
+    bool fitted;                       /* context or layers were chosen by the engine's own fit */
+    bool pipeline;                     /* copies of inputs for overlapping several GPUs */
+    bool flash;                        /* flash attention, "auto" resolved */
+    const struct vp_gguf_table *table; /* of the model: read, or made up */
+    const char *refused; /* why llama.cpp would not start (quantised V without flash attention,
+                            cache length not a multiple of its block); NULL: it does */
     bool overflow;
 };
 
 /* Fills the plan and adds the ledger's rows; device indices are those of the places, GPUs first.
- * scenario->model->gguf is known. */
+ * A model without a tensor table gets one as llama.cpp's converters would write it. */
 void vp_llama_make(struct vp_arena *arena, struct vp_llama_plan *out, struct vp_ledger *ledger,
                    const struct vp_scenario *scenario);
 const char *vp_llama_phase_name(enum vp_llama_phase phase);

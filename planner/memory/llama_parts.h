@@ -24,6 +24,7 @@ struct vp_llama_work {
     uint32_t used;      /* GPUs that layers are divided over */
     uint32_t main;      /* the first of them */
     int16_t *home;      /* [layer_count + 1]: GPU of each layer, VP_LLAMA_HOST; last: the output */
+    int16_t *placed;    /* [tensors]: what overrides say; NULL: there are none */
     bool overridden;    /* single tensors are placed apart from their layers */
 
     /* the batch and the cache */

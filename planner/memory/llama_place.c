@@ -83,7 +83,7 @@ static bool is_host_expert(const struct vp_llama_work *w, const struct vp_gguf_t
 
 int16_t vp_llama_tensor_home(const struct vp_llama_work *w, uint32_t tensor) {
     const struct vp_gguf_tensor *t = &w->table->tensor[tensor];
-    int16_t given = w->set->placed ? w->set->placed[tensor] : VP_LLAMA_BY_LAYER;
+    int16_t given = w->placed ? w->placed[tensor] : VP_LLAMA_BY_LAYER;
 
     if (given != VP_LLAMA_BY_LAYER)
         return given >= 0 && (uint32_t)given < w->gpus ? given : VP_LLAMA_HOST;

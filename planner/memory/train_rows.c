@@ -8,9 +8,12 @@ struct rows {
     uint32_t device;
 };
 
+/* measure: the figure of a real run that the bytes were taken from when it is known. */
 static struct vp_row *add(struct rows *r, enum vp_component component, enum vp_formula formula,
-                          const char *owner, uint64_t bytes) {
-    struct vp_row *row = vp_ledger_add(r->ledger, component, formula, r->device, owner);
+                          enum vp_train_measure measure, const char *owner, uint64_t bytes) {
+    bool measured = measure < VP_TRAIN_MEASURES && r->scenario->measured.train_known[measure];
+    struct vp_row *row = vp_ledger_add(r->ledger, component,
+                                       measured ? VP_FORMULA_MEASURED : formula, r->device, owner);
     row->from = VP_STEP_FORWARD;
     row->to = VP_STEP_OPTIMIZER;
     row->bytes = vp_exactly(bytes);
@@ -30,22 +33,25 @@ static void add_static(struct rows *r) {
         uint64_t base = kept->parameters.v - kept->adapters.v;
         struct vp_row *row;
         if (base > 0) {
-            row = add(r, VP_C_WEIGHTS, VP_FORMULA_TRAIN_WEIGHTS, PARTS[i], base);
+            row = add(r, VP_C_WEIGHTS, VP_FORMULA_TRAIN_WEIGHTS, VP_TM_PARAMETERS, PARTS[i], base);
             vp_row_input(row, "ranks", shards.parameters);
         }
         if (kept->adapters.v > 0) {
-            row = add(r, VP_C_ADAPTERS, VP_FORMULA_TRAIN_ADAPTERS, PARTS[i], kept->adapters.v);
+            row = add(r, VP_C_ADAPTERS, VP_FORMULA_TRAIN_ADAPTERS, VP_TM_PARAMETERS, PARTS[i],
+                      kept->adapters.v);
             vp_row_input(row, "rank", r->scenario->train.lora.rank);
             vp_row_input(row, "slots", r->scenario->train.lora.slots);
             vp_row_input(row, "ranks", shards.parameters);
         }
         if (kept->master.v > 0) {
-            row = add(r, VP_C_MASTER_WEIGHTS, VP_FORMULA_TRAIN_MASTER, PARTS[i], kept->master.v);
+            row = add(r, VP_C_MASTER_WEIGHTS, VP_FORMULA_TRAIN_MASTER, VP_TM_MASTER, PARTS[i],
+                      kept->master.v);
             vp_row_input(row, "elements", kept->trainable.v);
             vp_row_input(row, "ranks", shards.states);
         }
         if (kept->optimizer.v > 0) {
-            row = add(r, VP_C_OPTIMIZER, VP_FORMULA_TRAIN_STATES, PARTS[i], kept->optimizer.v);
+            row = add(r, VP_C_OPTIMIZER, VP_FORMULA_TRAIN_STATES, VP_TM_OPTIMIZER, PARTS[i],
+                      kept->optimizer.v);
             vp_row_input(row, "elements", kept->trainable.v);
             vp_row_input(row, "ranks", shards.states);
             /* paged states may move to the host instead of running out of memory */
@@ -53,18 +59,22 @@ static void add_static(struct rows *r) {
                 row->bytes.low = 0;
         }
         if (kept->fp8_copies.v > 0)
-            add(r, VP_C_WEIGHTS, VP_FORMULA_TRAIN_FP8, PARTS[i], kept->fp8_copies.v);
+            add(r, VP_C_WEIGHTS, VP_FORMULA_TRAIN_FP8, VP_TRAIN_MEASURES, PARTS[i],
+                kept->fp8_copies.v);
     }
 }
 
 static void add_overheads(struct rows *r) {
     const struct vp_train_stage *s = r->stage;
 
-    add(r, VP_C_WORKSPACE, VP_FORMULA_TRAIN_WORKSPACE, "matrix libraries", 0)->bytes = s->workspace;
+    add(r, VP_C_WORKSPACE, VP_FORMULA_TRAIN_WORKSPACE, VP_TM_ALLOCATED, "matrix libraries", 0)
+        ->bytes = s->workspace;
     if (s->communication.high > 0)
-        add(r, VP_C_COMMUNICATION, VP_FORMULA_TRAIN_BUCKETS, "gradient buckets", 0)->bytes =
-            s->communication;
-    add(r, VP_C_RUNTIME, VP_FORMULA_TRAIN_CONTEXT, "context and libraries", 0)->bytes = s->runtime;
+        add(r, VP_C_COMMUNICATION, VP_FORMULA_TRAIN_BUCKETS, VP_TRAIN_MEASURES, "gradient buckets",
+            0)
+            ->bytes = s->communication;
+    add(r, VP_C_RUNTIME, VP_FORMULA_TRAIN_CONTEXT, VP_TRAIN_MEASURES, "context and libraries", 0)
+        ->bytes = s->runtime;
 }
 
 /* ---- by instant ---- */
@@ -74,16 +84,21 @@ enum { GRADIENTS, SAVED, TEMPORARIES, LOGITS, GATHERED, SCATTERED, STEP, AMOUNTS
 static const struct {
     enum vp_component component;
     enum vp_formula formula;
+    enum vp_train_measure measure;
     const char *owner;
     bool spread; /* what a layer takes and gives back is known as an interval */
 } KINDS[AMOUNTS] = {
-    [GRADIENTS] = {VP_C_GRADIENTS, VP_FORMULA_TRAIN_GRADIENTS, "gradients", false},
-    [SAVED] = {VP_C_ACTIVATIONS, VP_FORMULA_TRAIN_TAPES, "kept for backward", true},
-    [TEMPORARIES] = {VP_C_ACTIVATIONS, VP_FORMULA_TRAIN_TEMP, "layer at work", true},
-    [LOGITS] = {VP_C_LOGITS, VP_FORMULA_TRAIN_LOGITS, "head and loss", true},
-    [GATHERED] = {VP_C_WEIGHTS, VP_FORMULA_TRAIN_GATHERED, "whole for a while", true},
-    [SCATTERED] = {VP_C_GRADIENTS, VP_FORMULA_TRAIN_SCATTERED, "whole for a while", true},
-    [STEP] = {VP_C_OPTIMIZER, VP_FORMULA_TRAIN_STEP, "temporaries of the step", true},
+    [GRADIENTS] = {VP_C_GRADIENTS, VP_FORMULA_TRAIN_GRADIENTS, VP_TM_GRADIENTS, "gradients", false},
+    [SAVED] = {VP_C_ACTIVATIONS, VP_FORMULA_TRAIN_TAPES, VP_TM_SAVED, "kept for backward", true},
+    [TEMPORARIES] = {VP_C_ACTIVATIONS, VP_FORMULA_TRAIN_TEMP, VP_TM_ALLOCATED_PEAK, "layer at work",
+                     true},
+    [LOGITS] = {VP_C_LOGITS, VP_FORMULA_TRAIN_LOGITS, VP_TM_LOGITS, "head and loss", true},
+    [GATHERED] = {VP_C_WEIGHTS, VP_FORMULA_TRAIN_GATHERED, VP_TRAIN_MEASURES, "whole for a while",
+                  true},
+    [SCATTERED] = {VP_C_GRADIENTS, VP_FORMULA_TRAIN_SCATTERED, VP_TRAIN_MEASURES,
+                   "whole for a while", true},
+    [STEP] = {VP_C_OPTIMIZER, VP_FORMULA_TRAIN_STEP, VP_TM_STEP_TEMP, "temporaries of the step",
+              true},
 };
 
 static uint64_t amount_of(const struct vp_train_moment *m, int kind) {
@@ -116,11 +131,13 @@ static void add_moments(struct rows *r, int kind) {
             ;
         if (bytes == 0)
             continue;
-        struct vp_row *row =
-            add(r, KINDS[kind].component, KINDS[kind].formula, KINDS[kind].owner, bytes);
-        row->from = m[from].step;
-        row->to = m[to].step;
-        if (KINDS[kind].spread)
+        struct vp_row *row = add(r, KINDS[kind].component, KINDS[kind].formula, KINDS[kind].measure,
+                                 KINDS[kind].owner, bytes);
+        row->from = (uint8_t)m[from].step;
+        row->to = (uint8_t)m[to].step;
+        bool exact = row->formula == VP_FORMULA_MEASURED ||
+                     r->scenario->measured.train_known[VP_TM_ALLOCATED_PEAK];
+        if (KINDS[kind].spread && !exact)
             row->bytes = (struct vp_amount){vp_mul_div(bytes, spread.low, 1000), bytes,
                                             vp_mul_div(bytes, spread.high, 1000)};
         if (kind == SAVED)

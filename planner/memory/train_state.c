@@ -21,7 +21,10 @@ static struct vp_sum elements_of(const struct tensor *t) {
     return product(t->rows, vp_max(t->columns, 1), 1);
 }
 
-static uint64_t width_of(enum vp_dtype dtype) { return vp_dtype_bytes(dtype, vp_sum(1)).v; }
+/* 0: there is none */
+static uint64_t width_of(enum vp_dtype dtype) {
+    return dtype == VP_DTYPE_UNSET ? 0 : vp_dtype_bytes(dtype, vp_sum(1)).v;
+}
 
 /* Values of less than 8 bits or 8 bits with an fp32 constant per block of them. */
 static struct vp_sum blockwise(enum vp_dtype dtype, struct vp_sum n, uint64_t block) {

@@ -21,14 +21,15 @@ enum vp_llama_buffer {
 };
 
 /* Where a tensor or a layer is: the index of a GPU, or one of these. */
-enum { VP_LLAMA_HOST = -1, VP_LLAMA_BY_LAYER = -2 };
+enum { VP_LLAMA_HOST = -1, VP_LLAMA_BY_LAYER = -2 /* not said */ };
 
 enum { VP_LLAMA_ALL_LAYERS = 999, VP_LLAMA_MAX_DEVICES = 16, VP_LLAMA_MAX_OVERRIDES = 64 };
 
 /* --override-tensor PATTERN=BUFFER: tensors whose names match go there. */
 struct vp_llama_override {
-    const char *pattern; /* a regular expression over tensor names, as written */
-    int32_t device;      /* index of the GPU; -1: the host */
+    const char *pattern;  /* a regular expression over tensor names, as written */
+    const void *compiled; /* the same for override_matches */
+    int32_t device;       /* index of the GPU; -1: the host */
 };
 
 struct vp_llama {
@@ -54,8 +55,7 @@ struct vp_llama {
     uint64_t cpu_moe_layers; /* n_cpu_moe: those of the first layers */
     struct vp_llama_override override[VP_LLAMA_MAX_OVERRIDES];
     uint32_t overrides;
-    const int16_t *placed; /* [tensors of the model's table]: what the overrides say, a GPU or
-                              VP_LLAMA_HOST; VP_LLAMA_BY_LAYER: nothing. NULL: no overrides */
+    bool (*override_matches)(const void *compiled, const char *name);
     /* as the user wrote them; resolved into the members above */
     const char *flash_name, *split_name, *split_text, *override_text;
     const char *mmproj; /* a second file: the encoder of images; NULL: none */

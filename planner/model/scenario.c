@@ -122,6 +122,15 @@ const char *vp_measure_name(enum vp_engine_kind engine, enum vp_measure measure)
     return MEASURES[measure][engine];
 }
 
+const char *vp_train_measure_name(enum vp_train_measure measure) {
+    static const char *const KEYS[VP_TRAIN_MEASURES] = {
+#define X(name, key) key,
+#include "planner/model/train_measures.def"
+#undef X
+    };
+    return KEYS[measure];
+}
+
 uint64_t vp_expert_ranks(const struct vp_scenario *scenario) {
     bool vllm = scenario->engine.kind == VP_ENGINE_VLLM;
     struct vp_sum ranks =

@@ -231,12 +231,23 @@ enum vp_measure {
     VP_MEASURE_COUNT
 };
 
+/* The same of a training run. */
+enum vp_train_measure {
+#define X(name, key) VP_TM_##name,
+#include "planner/model/train_measures.def"
+#undef X
+    VP_TRAIN_MEASURES
+};
+
 struct vp_measured {
     bool known[VP_MEASURE_COUNT];
     uint64_t value[VP_MEASURE_COUNT]; /* bytes, blocks or tokens */
     struct vp_pos pos[VP_MEASURE_COUNT];
     struct vp_measured_buffer *buffers; /* llama.cpp */
     uint32_t buffer_count;
+    bool train_known[VP_TRAIN_MEASURES]; /* training */
+    uint64_t train_bytes[VP_TRAIN_MEASURES];
+    struct vp_pos train_pos[VP_TRAIN_MEASURES];
 };
 
 struct vp_budget {
@@ -292,6 +303,7 @@ enum vp_accounting vp_scenario_accounting(const struct vp_scenario *scenario);
 const char *vp_origin_name(enum vp_origin origin); /* as in the result: "default", "profile", ... */
 /* Key in `measured` and the engine report; NULL: not a quantity of this engine. */
 const char *vp_measure_name(enum vp_engine_kind engine, enum vp_measure measure);
+const char *vp_train_measure_name(enum vp_train_measure measure);
 /* Ranks that an expert is divided over, whole or by its width: vLLM's data-parallel ranks take
  * part, those of the others are copies. UINT64_MAX at overflow. */
 uint64_t vp_expert_ranks(const struct vp_scenario *scenario);

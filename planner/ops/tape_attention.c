@@ -30,7 +30,7 @@ static uint32_t expand(struct vp_tape_maker *maker, uint32_t x, const char *name
                        const struct core *core, uint64_t dim, bool copied) {
     enum vp_dtype dtype = maker->autocast ? maker->matrix : maker->tensor[x].dtype;
     struct vp_sum full =
-        vp_sum_mul(vp_sum_mul(vp_sum(maker->sequences * core->keys), core->heads), dim);
+        vp_sum_mul(vp_sum_mul(vp_sum_mul(vp_sum(maker->sequences), core->keys), core->heads), dim);
     bool expands = core->kv_heads < core->heads &&
                    (maker->how->repeat_kv || maker->how->attention == VP_IMPL_EAGER);
     bool view = core->kv_heads == 1 && dtype == maker->tensor[x].dtype && !copied;
@@ -201,7 +201,7 @@ static struct core gqa_core(const struct vp_tape_maker *maker, const struct vp_a
                          .kv_heads = vp_ceil_div(a->kv_heads, vp_min(ranks, kv)),
                          .key_dim = a->head_dim,
                          .value_dim = a->v_head_dim,
-                         .keys = a->source_tokens > 0 ? a->source_tokens : maker->keys,
+                         .keys = a->source_tokens > 0 ? vp_maker_source(maker, a) : maker->keys,
                          .sinks = a->sinks};
 }
 
@@ -228,6 +228,12 @@ struct projections {
     uint32_t q, k, v;
 };
 
+static uint64_t source_rows(struct vp_tape_maker *maker, const struct vp_attention *a) {
+    struct vp_sum rows = vp_sum_mul(vp_sum(maker->sequences), vp_maker_source(maker, a));
+    maker->out->overflow |= rows.overflow;
+    return rows.v;
+}
+
 static struct projections project(struct vp_tape_maker *maker, uint32_t x,
                                   const struct vp_attention *a) {
     const struct vp_op *q = vp_maker_find(maker, VP_ROLE_Q);
@@ -241,10 +247,10 @@ static struct projections project(struct vp_tape_maker *maker, uint32_t x,
     out.q = out.k = out.v = vp_tape_matrix(maker, x, in, q, "queries", rows);
     uint32_t source = x;
     if (a->source_tokens > 0) {
-        source = x = vp_tensor_rows(maker, "encoder output", maker->sequences * a->source_tokens,
-                           maker->scenario->model->hidden, maker->residual, true);
+        source = x = vp_tensor_rows(maker, "encoder output", source_rows(maker, a),
+                                    maker->scenario->model->hidden, maker->residual, true);
         in = vp_tape_matrix_input(maker, x);
-        rows = maker->sequences * a->source_tokens;
+        rows = source_rows(maker, a);
     }
     if (k) {
         if (!maker->joint_qkv && a->source_tokens == 0)

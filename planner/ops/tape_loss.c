@@ -31,8 +31,8 @@ static void add_encoder_output(struct vp_tape_maker *maker) {
     uint64_t tokens = 0;
 
     for (uint32_t i = 0; i < model->block_count; i++) {
-        tokens = vp_max(tokens, model->blocks[i].attention.source_tokens);
-        tokens = vp_max(tokens, model->blocks[i].second.source_tokens);
+        tokens = vp_max(tokens, vp_maker_source(maker, &model->blocks[i].attention));
+        tokens = vp_max(tokens, vp_maker_source(maker, &model->blocks[i].second));
     }
     if (tokens > 0 && vp_maker_trains(maker, VP_ROLE_K))
         vp_tensor_keep(maker, vp_tensor_rows(maker, "encoder output",

@@ -65,6 +65,8 @@ const struct vp_op *vp_maker_find(const struct vp_tape_maker *maker, enum vp_rol
 /* The same by kind. */
 const struct vp_op *vp_maker_kind(const struct vp_tape_maker *maker, enum vp_op_kind kind);
 struct vp_op_share vp_maker_share(const struct vp_tape_maker *maker, const struct vp_op *op);
+/* Tokens of the encoder's output that cross attention reads, per sequence. */
+uint64_t vp_maker_source(const struct vp_tape_maker *maker, const struct vp_attention *a);
 /* Its weights are trained (adapters are not its weights). */
 bool vp_maker_trains(const struct vp_tape_maker *maker, enum vp_role role);
 

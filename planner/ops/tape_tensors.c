@@ -34,6 +34,11 @@ struct vp_op_share vp_maker_share(const struct vp_tape_maker *maker, const struc
     return vp_ops_share(op, maker->block, &maker->layout);
 }
 
+uint64_t vp_maker_source(const struct vp_tape_maker *maker, const struct vp_attention *a) {
+    bool fixed = maker->scenario->engine.rules.train.source_fixed;
+    return fixed ? a->source_tokens : vp_min(a->source_tokens, maker->scenario->train.sequence);
+}
+
 bool vp_maker_trains(const struct vp_tape_maker *maker, enum vp_role role) {
     const struct vp_train *train = &maker->scenario->train;
     if (role == VP_ROLE_LM_HEAD && maker->scenario->model->tied)
@@ -143,10 +148,11 @@ static void add_items(struct vp_tape_maker *maker, uint32_t input) {
 }
 
 /* Most bytes at one step. Forward: tensors between their making and their last reading that are not
- * on the tape; what later steps will keep, and the output, are not there yet. Backward: the same steps in reverse, a tensor's gradient lives as long as the tensor
- * did; what the steps behind kept is gone by then. Left out: what one kernel needs inside itself,
- * the second copy while two gradients of one tensor are added, and variables that a program holds
- * longer than it reads them. */
+ * on the tape; what later steps will keep, and the output, are not there yet. Backward: the same
+ * steps in reverse, a tensor's gradient lives as long as the tensor did; what the steps behind kept
+ * is gone by then. Left out: what one kernel needs inside itself, the second copy while two
+ * gradients of one tensor are added, and variables that a program holds longer than it reads them.
+ */
 static void add_temporaries(struct vp_tape_maker *maker, uint32_t input, uint32_t output) {
     struct vp_tape *out = maker->out;
 

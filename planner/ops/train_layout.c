@@ -25,8 +25,7 @@ uint64_t vp_train_copies(const struct vp_scenario *scenario) {
 
 uint64_t vp_train_expert_copies(const struct vp_scenario *scenario) {
     uint64_t all = product(vp_train_copies(scenario), scenario->parallel.tensor);
-    uint64_t divided =
-        product(scenario->parallel.expert, vp_train_layout(scenario).expert_width);
+    uint64_t divided = product(scenario->parallel.expert, vp_train_layout(scenario).expert_width);
     return vp_max(all / divided, 1);
 }
 

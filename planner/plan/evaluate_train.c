@@ -1,6 +1,7 @@
 /* A training step: stages, the instants of each, verdict. */
 #include "planner/plan/evaluate_parts.h"
 #include "planner/plan/train_peaks.h"
+#include "planner/plan/train_pins.h"
 #include "planner/plan/optimal.h"
 
 /* What rows of a device take from the framework's allocator at a step. */
@@ -45,7 +46,9 @@ static uint64_t fragments(uint64_t reserved, uint64_t allocated, uint64_t room, 
 
 static void add_fragments(struct vp_ledger *ledger, const struct vp_scenario *scenario,
                           const struct vp_training_stage *stage, uint32_t device) {
-    struct vp_row *row = vp_ledger_add(ledger, VP_C_FRAGMENTATION, VP_FORMULA_TRAIN_FRAGMENTS,
+    bool measured = scenario->measured.train_known[VP_TM_RESERVED_PEAK];
+    struct vp_row *row = vp_ledger_add(ledger, VP_C_FRAGMENTATION,
+                                       measured ? VP_FORMULA_MEASURED : VP_FORMULA_TRAIN_FRAGMENTS,
                                        device, "reserved, not allocated");
     const struct vp_amount *all = &stage->allocated_peak, *reserved = &stage->reserved_peak;
     const struct vp_amount *pinned = &scenario->engine.rules.train.pinned;
@@ -91,12 +94,13 @@ static void fill_instants(struct vp_training_stage *out, const struct vp_ledger 
 
 static void evaluate_stage(struct vp_arena *arena, struct vp_result *out, uint32_t index) {
     struct vp_training_stage *stage = &out->training.stage[index];
-    bool replayed = vp_train_is_torch(out->scenario);
     uint64_t first = 0;
 
     vp_train_stage_make(arena, &stage->numbers, out->scenario, index);
+    bool replayed = vp_train_is_torch(out->scenario, &stage->numbers);
     if (replayed)
         stage->reserved_peak = vp_train_peaks(arena, out->scenario, &stage->numbers, &first);
+    uint64_t computed = vp_train_pin(&stage->numbers, out->scenario);
     vp_train_stage_rows(&out->ledger, out->scenario, &stage->numbers, index);
     fill_instants(stage, &out->ledger, index);
     stage->allocated = resting(&stage->numbers);
@@ -105,6 +109,7 @@ static void evaluate_stage(struct vp_arena *arena, struct vp_result *out, uint32
     else
         stage->reserved_peak =
             scaled(stage->allocated_peak, out->scenario->engine.rules.train.reserved);
+    stage->reserved_peak = vp_train_pin_reserved(stage->reserved_peak, computed, out->scenario);
     add_fragments(&out->ledger, out->scenario, stage, index);
     for (int c = 0; c < VP_COMPONENT_COUNT; c++)
         stage->component_at_peak[c] =

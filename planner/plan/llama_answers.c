@@ -11,9 +11,16 @@ enum { MOST_SUGGESTIONS = 8, MOST_SLOTS = 256 /* LLAMA_MAX_SEQ */, CONTEXT_STEP 
 
 /* ---- the same set-up with other settings ---- */
 
-/* What the plan was made with, as if the user had said all of it. */
-static struct vp_scenario settled(const struct vp_result *out) {
+/* What the plan was made with, as if the user had said all of it; the model with its table, which
+ * then need not be made again. */
+static struct vp_scenario settled(struct vp_ctx *ctx, const struct vp_result *out) {
     struct vp_scenario s = *out->scenario;
+    struct vp_gguf_table *table = VP_NEW(ctx->arena, struct vp_gguf_table);
+
+    s.model = VP_NEW(ctx->arena, struct vp_model);
+    *s.model = *out->scenario->model;
+    *table = *out->llama->table;
+    s.model->gguf = table;
 
     s.llama.fit_context = s.llama.fit_layers = false;
     s.llama.context = out->llama->n_ctx;
@@ -96,7 +103,7 @@ static uint64_t largest(struct vp_arena *arena, const struct vp_scenario *base, 
 
 static void set_prices(struct vp_ctx *ctx, struct vp_result *out) {
     enum { MORE = 1024 };
-    struct vp_scenario base = settled(out), longer = base, wider = base;
+    struct vp_scenario base = settled(ctx, out), longer = base, wider = base;
     struct vp_prices *prices = &out->prices;
     uint64_t context = slot_context(out), slots = vp_max(base.llama.slots, 1);
     uint64_t model = base.model->max_position, limit = model > 0 ? model : UINT64_C(1) << 24;
@@ -187,7 +194,7 @@ static void consider(struct vp_ctx *ctx, struct vp_result *out, const struct vp_
 }
 
 static void try_slots(struct vp_ctx *ctx, struct vp_result *out) {
-    struct vp_scenario s = settled(out);
+    struct vp_scenario s = settled(ctx, out);
     uint64_t slots = s.llama.slots, context = slot_context(out);
 
     if (slots < 2)
@@ -199,7 +206,7 @@ static void try_slots(struct vp_ctx *ctx, struct vp_result *out) {
 }
 
 static void try_batch(struct vp_ctx *ctx, struct vp_result *out) {
-    struct vp_scenario s = settled(out);
+    struct vp_scenario s = settled(ctx, out);
     uint64_t tokens = vp_min(s.llama.ubatch, s.llama.batch);
 
     if (tokens <= 128)
@@ -212,7 +219,7 @@ static void try_batch(struct vp_ctx *ctx, struct vp_result *out) {
 }
 
 static void try_flash(struct vp_ctx *ctx, struct vp_result *out) {
-    struct vp_scenario s = settled(out);
+    struct vp_scenario s = settled(ctx, out);
 
     if (s.llama.flash != VP_FLASH_OFF)
         return;
@@ -224,7 +231,7 @@ static void try_flash(struct vp_ctx *ctx, struct vp_result *out) {
 
 static void try_cache(struct vp_ctx *ctx, struct vp_result *out, enum vp_dtype type,
                       const char *quality) {
-    struct vp_scenario s = settled(out);
+    struct vp_scenario s = settled(ctx, out);
 
     if (s.llama.type_k != VP_DTYPE_FP16 || s.llama.flash == VP_FLASH_OFF)
         return;
@@ -236,7 +243,7 @@ static void try_cache(struct vp_ctx *ctx, struct vp_result *out, enum vp_dtype t
 }
 
 static void try_context(struct vp_ctx *ctx, struct vp_result *out) {
-    struct vp_scenario s = settled(out);
+    struct vp_scenario s = settled(ctx, out);
     uint64_t context = vp_min(out->prices.max_context, slot_context(out));
 
     /* what fits by the likely figures may not for sure */
@@ -270,7 +277,7 @@ static bool has_experts(const struct vp_model *model) {
 
 /* Experts of the fewest layers, else the fewest whole layers, that have to stay on the host. */
 static void try_host(struct vp_ctx *ctx, struct vp_result *out) {
-    struct vp_scenario s = settled(out);
+    struct vp_scenario s = settled(ctx, out);
     uint64_t layers = s.model->layer_count, low = 0, high = layers;
     bool experts = has_experts(s.model);
 

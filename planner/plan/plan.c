@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "planner/base/text.h"
 #include "planner/base/units.h"
 #include "planner/memory/weights.h"
 #include "planner/plan/advice.h"
@@ -14,6 +15,11 @@
 
 /* ---- what was not said ---- */
 
+/* Defaults that a training step does not ask for: the workload of a server. */
+static bool is_of_other_mode(const struct vp_scenario *scenario, enum vp_field field) {
+    return scenario->training && vp_text_starts(vp_field_info(field)->path, "serve.");
+}
+
 static void set_assumptions(struct vp_ctx *ctx, struct vp_result *out) {
     const struct vp_scenario *scenario = out->scenario;
 
@@ -22,6 +28,8 @@ static void set_assumptions(struct vp_ctx *ctx, struct vp_result *out) {
         const struct vp_source *source = &scenario->source[f];
         if (source->origin != VP_ORIGIN_DEFAULT && source->origin != VP_ORIGIN_DERIVED &&
             source->origin != VP_ORIGIN_PROFILE)
+            continue;
+        if (is_of_other_mode(scenario, (enum vp_field)f))
             continue;
         out->assumptions[out->assumption_count++] =
             (struct vp_assumption){vp_field_label(scenario->engine.kind, (enum vp_field)f),

@@ -6,8 +6,12 @@
 #include "planner/timeline/step.h"
 #include "planner/timeline/torch_step.h"
 
-bool vp_train_is_torch(const struct vp_scenario *scenario) {
-    return scenario->engine.kind != VP_ENGINE_MEGATRON;
+enum { MOST_IN_FLIGHT = 64 };
+static const uint64_t MOST_BYTES = UINT64_C(1) << 50;
+
+bool vp_train_is_torch(const struct vp_scenario *scenario, const struct vp_train_stage *stage) {
+    return scenario->engine.kind != VP_ENGINE_MEGATRON && !stage->overflow &&
+           stage->in_flight <= MOST_IN_FLIGHT && vp_train_stage_peak(stage)->total <= MOST_BYTES;
 }
 
 /* ---- the allocator ---- */
@@ -55,8 +59,8 @@ struct vp_allocator_settings vp_train_allocator(struct vp_arena *arena,
 
 bool vp_train_write(struct vp_arena *arena, const struct vp_scenario *scenario,
                     const struct vp_train_stage *stage, const struct vp_event_sink *sink) {
-    return vp_train_is_torch(scenario) ? vp_torch_step(arena, scenario, stage, sink)
-                                       : vp_step_write(arena, scenario, stage, sink);
+    return vp_train_is_torch(scenario, stage) ? vp_torch_step(arena, scenario, stage, sink)
+                                              : vp_step_write(arena, scenario, stage, sink);
 }
 
 static const struct vp_walk *walk_through(struct vp_arena *arena,
@@ -94,6 +98,7 @@ static void take_moment(struct vp_train_stage *s, const struct vp_walk_instant *
  * does not fit even so is replayed without a limit. */
 struct vp_amount vp_train_peaks(struct vp_arena *arena, const struct vp_scenario *scenario,
                                 struct vp_train_stage *stage, uint64_t *first_step_peak) {
+    struct vp_arena_mark mark = vp_arena_mark(arena);
     struct vp_allocator_settings settings = vp_train_allocator(arena, scenario, stage);
     const struct vp_amount *spread = &scenario->engine.rules.train.replayed;
     const struct vp_walk *walk = walk_through(arena, scenario, stage, &settings);
@@ -111,6 +116,7 @@ struct vp_amount vp_train_peaks(struct vp_arena *arena, const struct vp_scenario
         if (walk->steady.phase[i].bytes > 0)
             take_moment(stage, &walk->steady.phase[i]);
     *first_step_peak = walk->first.peak.bytes;
+    vp_arena_rewind(arena, mark);
     return (struct vp_amount){vp_mul_div(reserved, spread->low, 1000),
                               vp_mul_div(reserved, spread->likely, 1000),
                               vp_mul_div(reserved, spread->high, 1000)};

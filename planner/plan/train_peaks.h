@@ -12,8 +12,9 @@ struct vp_allocator_settings vp_train_allocator(struct vp_arena *arena,
 /* Writes the events of two steps of this stage to the sink. False: a size is too large. */
 bool vp_train_write(struct vp_arena *arena, const struct vp_scenario *scenario,
                     const struct vp_train_stage *stage, const struct vp_event_sink *sink);
-/* Whether a stage of this scenario is replayed tensor by tensor. */
-bool vp_train_is_torch(const struct vp_scenario *scenario);
+/* Whether a stage is replayed tensor by tensor: of PyTorch, and no larger than the allocator's
+ * model goes. */
+bool vp_train_is_torch(const struct vp_scenario *scenario, const struct vp_train_stage *stage);
 /* Replays such a stage, whose moments become those of the replay. Returns the reserved peak as an
  * interval; sets *first_step_peak. */
 struct vp_amount vp_train_peaks(struct vp_arena *arena, const struct vp_scenario *scenario,

@@ -91,13 +91,6 @@ static uint32_t steps_within(const struct step *list, uint32_t count, uint64_t b
     return low;
 }
 
-/* Whether what is gathered is nowhere worse than steps that begin at `bytes` and never get below
- * `low`. */
-static bool is_beaten(const struct solver *s, uint64_t bytes, uint64_t low) {
-    uint32_t within = steps_within(s->list, s->count, bytes);
-    return within && s->list[within - 1].time <= low && s->list[within - 1].low <= low;
-}
-
 /* A merge of new steps, which come in order, into what is gathered. */
 struct merge {
     struct solver *s;
@@ -166,32 +159,76 @@ static void keep(struct solver *s, uint32_t i, uint32_t l, uint32_t j) {
     end_merge(&m);
 }
 
-/* Both parts as functions of m; the sum of two step functions has a step wherever one has. */
+/* The sum of the two parts of a split, as a function of m: it has a step wherever one of them has.
+ */
+struct sum {
+    struct steps late, early;
+    uint64_t up, held, forward; /* bytes that they begin later by, time on top */
+    uint32_t a, b;              /* the steps at the m where it stands */
+};
+
+static void sum_move_to(struct sum *s, uint64_t bytes) {
+    while (s->a + 1 < s->late.count && s->late.items[s->a + 1].bytes + s->up <= bytes)
+        s->a++;
+    while (s->b + 1 < s->early.count && s->early.items[s->b + 1].bytes + s->held <= bytes)
+        s->b++;
+}
+
+/* The next m with a step, UINT64_MAX after the last. */
+static uint64_t sum_next(const struct sum *s) {
+    uint64_t a = UINT64_MAX, b = UINT64_MAX;
+    if (s->a + 1 < s->late.count)
+        a = s->late.items[s->a + 1].bytes + s->up;
+    if (s->b + 1 < s->early.count)
+        b = s->early.items[s->b + 1].bytes + s->held;
+    return vp_min(a, b);
+}
+
+static uint64_t sum_time(const struct sum *s) {
+    return s->forward + s->late.items[s->a].time + s->early.items[s->b].time;
+}
+
+/* The first m, from `bytes` on, in whose step of the gathered list the sum is better somewhere;
+ * UINT64_MAX: nowhere. The sum falls, so it is enough to look at the end of each step. */
+static uint64_t find_better(const struct solver *s, struct sum sum, uint64_t bytes) {
+    uint64_t least = sum.forward + sum.late.low + sum.early.low;
+    uint32_t k = steps_within(s->list, s->count, bytes);
+    if (k == 0)
+        return bytes;
+    for (k--; k < s->count && s->list[k].time > least; k++) {
+        uint64_t end = k + 1 < s->count ? s->list[k + 1].bytes - 1 : s->most_bytes;
+        sum_move_to(&sum, end);
+        if (sum_time(&sum) < s->list[k].time)
+            return vp_max(bytes, s->list[k].bytes);
+    }
+    return UINT64_MAX;
+}
+
 static void split(struct solver *s, uint32_t i, uint32_t l, uint32_t at, uint64_t floor) {
-    const struct steps *late = steps_of(s, at, l), *early = steps_of(s, i, at - 1);
-    uint64_t up = s->chain->x[at], held = s->held[l + 1] - s->held[at];
-    uint64_t forward = s->forward[at] - s->forward[i];
-    if (late->count == 0 || early->count == 0)
+    struct sum sum = {.late = *steps_of(s, at, l),
+                      .early = *steps_of(s, i, at - 1),
+                      .up = s->chain->x[at],
+                      .held = s->held[l + 1] - s->held[at],
+                      .forward = s->forward[at] - s->forward[i]};
+    if (sum.late.count == 0 || sum.early.count == 0)
         return;
-    uint64_t bytes = vp_max(floor, vp_max(late->items[0].bytes + up, early->items[0].bytes + held));
-    if (bytes > s->most_bytes || is_beaten(s, bytes, forward + late->low + early->low))
+    uint64_t bytes = vp_max(sum.late.items[0].bytes + sum.up, sum.early.items[0].bytes + sum.held);
+    bytes = vp_max(bytes, floor);
+    if (s->exact && bytes <= s->most_bytes)
+        bytes = find_better(s, sum, bytes);
+    if (bytes > s->most_bytes)
         return;
-    struct merge m = begin_merge(s, bytes, late->count + early->count);
-    uint32_t a = steps_within(late->items, late->count, bytes - up) - 1;
-    uint32_t b = steps_within(early->items, early->count, bytes - held) - 1;
-    while (bytes <= s->most_bytes) {
+    struct merge m = begin_merge(s, bytes, sum.late.count + sum.early.count);
+    for (sum_move_to(&sum, bytes); bytes <= s->most_bytes; sum_move_to(&sum, bytes)) {
         struct step step = {.bytes = bytes,
-                            .time = forward + late->items[a].time + early->items[b].time,
-                            .low = forward + late->items[a].low + early->items[b].low,
+                            .time = sum_time(&sum),
+                            .low = sum.forward + sum.late.items[sum.a].low +
+                                   sum.early.items[sum.b].low,
                             .choice = SPLIT + at - i};
         merge_step(&m, &step);
-        uint64_t next_a = a + 1 < late->count ? late->items[a + 1].bytes + up : UINT64_MAX;
-        uint64_t next_b = b + 1 < early->count ? early->items[b + 1].bytes + held : UINT64_MAX;
-        bytes = vp_min(next_a, next_b);
+        bytes = sum_next(&sum);
         if (bytes == UINT64_MAX)
             break;
-        a += next_a == bytes;
-        b += next_b == bytes;
     }
     end_merge(&m);
 }

@@ -38,12 +38,17 @@ uint32_t vp_torch_norm(struct vp_torch *t, const struct vp_torch_node *n, uint32
         vp_torch_keep(t, square);
     else
         vp_torch_drop(t, square);
+    for (uint64_t i = 0; i < t->rules->norm_extra; i++)
+        vp_torch_keep(t, vp_torch_take(t, tokens, w, 4));
     uint32_t hat = vp_torch_take(t, tokens, w, 4);
     vp_torch_keep(t, wide);
     vp_torch_keep(t, statistic);
-    if (e != 4)
+    bool late = t->rules->norm_product_fp32; /* the cast comes behind the weight */
+    if (e != 4 && !late)
         hat = vp_torch_become(t, hat, vp_torch_take(t, tokens, w, e));
-    uint32_t out = vp_torch_take(t, tokens, w, e);
+    uint32_t out = vp_torch_take(t, tokens, w, late ? 4 : e);
+    if (e != 4 && late)
+        out = vp_torch_become(t, out, vp_torch_take(t, tokens, w, e));
     if (trains_norms(t))
         vp_torch_keep(t, hat);
     else
@@ -68,7 +73,7 @@ uint32_t vp_torch_norm_back(struct vp_torch *t, const struct vp_torch_node *n, u
     uint32_t sum = vp_torch_take(t, tokens, w, 4);
     vp_torch_drop(t, second);
     vp_torch_drop(t, first);
-    vp_torch_drop_kept(t, t->rules->mean_keeps_input ? 3 : 2);
+    vp_torch_drop_kept(t, (t->rules->mean_keeps_input ? 3 : 2) + (uint32_t)t->rules->norm_extra);
     return e != 4 ? vp_torch_become(t, sum, vp_torch_take(t, tokens, w, e)) : sum;
 }
 
@@ -87,6 +92,12 @@ static bool is_eager(const struct vp_torch *t, const struct vp_torch_graph *g) {
            g->block->attention.kind != VP_ATTENTION_LINEAR;
 }
 
+/* With sinks the softmax works in the type of the scores (gpt-oss). */
+static uint64_t softmax_bytes(const struct vp_torch *t, const struct vp_torch_graph *g) {
+    bool fine = t->autocast || (t->rules->softmax_fp32 && !g->block->attention.sinks);
+    return fine ? 4 : vp_torch_width_bytes(t);
+}
+
 /* Scores, scaled, masked; softmax in fp32; its cast; dropout. */
 static uint32_t eager(struct vp_torch *t, const struct vp_torch_graph *g,
                       const struct vp_torch_node *n, const uint32_t *in) {
@@ -101,7 +112,11 @@ static uint32_t eager(struct vp_torch *t, const struct vp_torch_graph *g,
     s = vp_torch_become(t, s, scores(t, g, e));
     if (t->rules->scores_kept)
         vp_torch_keep_shared(t, s);
-    uint64_t f = t->rules->softmax_fp32 || t->autocast ? 4 : e;
+    if (t->rules->scores_capped) {
+        s = vp_torch_become(t, s, scores(t, g, e));
+        vp_torch_keep_shared(t, s);
+    }
+    uint64_t f = softmax_bytes(t, g);
     uint32_t p = vp_torch_become(t, s, scores(t, g, f)), used = p, mask = VP_NO_STORAGE;
     if (e != f)
         used = scores(t, g, e);
@@ -130,7 +145,7 @@ static uint32_t eager(struct vp_torch *t, const struct vp_torch_graph *g,
 static void eager_back(struct vp_torch *t, const struct vp_torch_graph *g,
                        const struct vp_torch_node *n, uint32_t grad, uint32_t *out) {
     uint64_t e = vp_torch_width_bytes(t), w = n->out_width;
-    uint64_t f = t->rules->softmax_fp32 || t->autocast ? 4 : e;
+    uint64_t f = softmax_bytes(t, g);
     bool drops = t->scenario->train.ops.dropout_ppb > 0;
     uint32_t of_out = vp_torch_become(t, grad, vp_torch_take(t, t->tokens, w, e));
     uint32_t of_p = scores(t, g, e);
@@ -153,7 +168,8 @@ static void eager_back(struct vp_torch *t, const struct vp_torch_graph *g,
     out[0] = vp_torch_take(t, t->tokens, n->in_width, e);
     out[1] = vp_torch_take(t, t->tokens, n->in_width, e);
     vp_torch_drop(t, of_s);
-    vp_torch_drop_kept(t, t->rules->scores_kept ? 3 : 2);
+    vp_torch_drop_kept(t,
+                       2 + (t->rules->scores_kept ? 1U : 0U) + (t->rules->scores_capped ? 1U : 0U));
 }
 
 static uint32_t attend(struct vp_torch *t, const struct vp_torch_graph *g,
@@ -235,6 +251,9 @@ static uint32_t forward(struct vp_torch *t, const struct vp_torch_graph *g, uint
     case VP_TORCH_ACTIVATION:
         return activate(t, n, in[0]);
     case VP_TORCH_PRODUCT:
+        for (uint64_t k = 0; k < t->rules->gated_extra; k++)
+            vp_torch_keep(t, vp_torch_take(t, t->tokens, n->out_width, e));
+        /* fall through */
     case VP_TORCH_GATED:
     case VP_TORCH_MULTIPLY:
     case VP_TORCH_SCAN:
@@ -261,6 +280,7 @@ static void backward(struct vp_torch *t, const struct vp_torch_graph *g, uint32_
                      const bool *needs, uint32_t *out) {
     const struct vp_torch_node *n = &g->node[i];
     uint64_t e = vp_torch_width_bytes(t);
+    uint32_t extra = 0;
 
     switch (n->kind) {
     case VP_TORCH_NORM:
@@ -296,8 +316,10 @@ static void backward(struct vp_torch *t, const struct vp_torch_graph *g, uint32_
     if (n->kind == VP_TORCH_ACTIVATION && t->scenario->train.ops.gelu == VP_GELU_NEW &&
         !t->compiled)
         vp_torch_drop_kept(t, 3);
+    if (n->kind == VP_TORCH_PRODUCT)
+        extra = (uint32_t)t->rules->gated_extra;
     if (n->kind != VP_TORCH_ROTARY && n->kind != VP_TORCH_COPY && n->kind != VP_TORCH_VIEW)
-        vp_torch_drop_kept(t, n->ins);
+        vp_torch_drop_kept(t, n->ins + extra);
 }
 
 /* ---- a layer ---- */
@@ -329,7 +351,7 @@ static void keep_output(struct vp_torch *t, const struct vp_torch_node *n, uint3
         vp_torch_push(t, t->outputs, vp_torch_share(t, out));
 }
 
-uint32_t vp_torch_layer(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t in) {
+static uint32_t run_layer(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t in) {
     uint32_t value[VP_TORCH_VALUES];
     bool needs[VP_TORCH_VALUES], recording = t->recording;
     uint32_t matrices = 0;
@@ -343,7 +365,9 @@ uint32_t vp_torch_layer(struct vp_torch *t, const struct vp_torch_graph *g, uint
             read[k] = value[n->in[k]];
         t->recording = recording && needs[n->out];
         t->reaches = needs[n->in[0]];
+        t->stamp = !recording && i + 1 == g->nodes;
         value[n->out] = forward(t, g, i, read);
+        t->stamp = false;
         keep_output(t, n, value[n->out], &matrices);
         for (uint32_t k = 0; k < n->ins; k++) {
             bool again = false; /* read twice by this very operation */
@@ -355,6 +379,45 @@ uint32_t vp_torch_layer(struct vp_torch *t, const struct vp_torch_graph *g, uint
     }
     t->recording = recording;
     return g->nodes > 0 ? value[g->out] : vp_torch_share(t, in);
+}
+
+/* A recorded pass without events: which of its storages are on the tape behind it. */
+static void try_layer(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t in,
+                      uint8_t *keeps) {
+    uint32_t depth = t->tape->depth, casts = t->casts, first = t->ordinal = 0;
+    struct vp_torch_stack *outputs = t->outputs;
+
+    t->trial = true;
+    t->outputs = NULL;
+    uint32_t out = run_layer(t, g, in);
+    for (uint32_t i = depth; i < t->tape->depth; i++) {
+        uint32_t ordinal = t->holder[t->tape->id[i]].ordinal;
+        bool own = t->tape->id[i] != in && ordinal >= first;
+        if (own && ordinal < VP_TORCH_TAKES)
+            keeps[ordinal] = 1;
+    }
+    vp_torch_drop(t, out);
+    vp_torch_drop_kept(t, t->tape->depth - depth);
+    while (t->casts > casts)
+        vp_torch_drop(t, t->cast[--t->casts]);
+    t->trial = false;
+    t->outputs = outputs;
+}
+
+uint32_t vp_torch_layer(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t in) {
+    uint8_t **keeps = &t->kept[2 * (g - t->graph) + (t->layer > 0)];
+
+    if (!t->recording)
+        return run_layer(t, g, in);
+    if (!*keeps) {
+        *keeps = VP_NEW_ARRAY(t->arena, VP_TORCH_TAKES, uint8_t);
+        try_layer(t, g, in, *keeps);
+    }
+    t->ordinal = 0;
+    t->keeps = *keeps;
+    uint32_t out = run_layer(t, g, in);
+    t->keeps = NULL;
+    return out;
 }
 
 /* The engine adds into a gradient that nobody else holds. */

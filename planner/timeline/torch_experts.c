@@ -18,12 +18,18 @@ static struct routed describe(const struct vp_torch *t, const struct vp_torch_gr
     const struct vp_moe *moe = n->moe;
     struct routed r = {.node = n, .index = index};
     struct vp_sum rows = vp_sum_mul(vp_sum(t->tokens), moe->top_k);
+    uint64_t load = t->scenario->train.ops.expert_load_ppb;
 
-    r.rows = rows.overflow ? UINT64_MAX : rows.v;
+    /* where fewer ranks than the tensor-parallel ones divide an expert, others have their tokens */
+    rows = vp_sum_mul(rows, t->layout.expert_width);
+    r.rows = rows.overflow ? UINT64_MAX : vp_ceil_div(rows.v, vp_max(t->layout.tensor, 1));
+    if (load > 0 && !rows.overflow)
+        r.rows = vp_mul_div(r.rows, load, 1000000000);
     r.width = n->expert_width;
     r.in = moe->input > 0 ? moe->input : t->hidden;
     r.e = vp_torch_width_bytes(t);
-    r.score = t->scenario->engine.kind == VP_ENGINE_TRANSFORMERS ? r.e : 4;
+    bool wide = t->rules->router_fp32 || t->scenario->engine.kind == VP_ENGINE_PYTORCH;
+    r.score = wide ? 4 : r.e;
     r.trains = vp_torch_trains(t, VP_ROLE_EXPERT_UP);
     r.adapts = vp_torch_adapts(t, VP_ROLE_EXPERT_UP);
     r.gated = moe->kind == VP_MLP_GATED;
@@ -80,6 +86,8 @@ uint32_t vp_torch_experts(struct vp_torch *t, const struct vp_torch_graph *g, ui
     uint32_t x = wide(t, &r, r.in, r.e);
     uint32_t gate = r.gated ? matrix(t, &r, r.width) : VP_NO_STORAGE;
     up = matrix(t, &r, r.width);
+    for (uint64_t i = 0; r.gated && i < t->rules->gated_extra; i++)
+        vp_torch_keep(t, wide(t, &r, r.width, r.e));
     act = wide(t, &r, r.width, r.e);
     product = r.gated ? wide(t, &r, r.width, r.e) : vp_torch_share(t, act);
     uint32_t y = matrix(t, &r, r.in);
@@ -101,6 +109,8 @@ uint32_t vp_torch_experts(struct vp_torch *t, const struct vp_torch_graph *g, ui
     vp_torch_keep(t, y);
     if (r.score != r.e)
         weighted = vp_torch_become(t, weighted, wide(t, &r, r.in, r.e));
+    if (t->rules->expert_sum_kept)
+        vp_torch_keep_shared(t, weighted);
     uint32_t zeros = vp_torch_take(t, t->tokens, r.node->out_width, t->stream_bytes);
     uint32_t out = vp_torch_take(t, t->tokens, r.node->out_width, t->stream_bytes);
     vp_torch_drop(t, weighted);
@@ -111,6 +121,8 @@ uint32_t vp_torch_experts(struct vp_torch *t, const struct vp_torch_graph *g, ui
 /* The gradients of the output and of the scores: two products of the same size. */
 static uint32_t weighting_back(struct vp_torch *t, const struct routed *r) {
     uint32_t grad = wide(t, r, r->in, r->e);
+    if (t->rules->expert_sum_kept)
+        vp_torch_drop(t, vp_torch_pop(t));
     if (r->score != r->e)
         grad = vp_torch_become(t, grad, wide(t, r, r->in, r->score));
     uint32_t of_y = wide(t, r, r->in, r->score);
@@ -148,6 +160,8 @@ uint32_t vp_torch_experts_back(struct vp_torch *t, const struct vp_torch_graph *
         vp_torch_drop(t, matrix_back(t, &r, of_gate, r.width, r.in, 2));
     }
     vp_torch_drop(t, kept[count - 1]);
+    if (r.gated)
+        vp_torch_drop_kept(t, (uint32_t)t->rules->gated_extra);
     vp_torch_drop(t, vp_torch_pop(t)); /* scores */
     uint32_t out = vp_torch_take(t, t->tokens, r.node->out_width, t->stream_bytes);
     vp_torch_drop(t, of_x);

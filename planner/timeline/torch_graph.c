@@ -75,7 +75,7 @@ static uint8_t linear(struct builder *b, enum vp_role role, uint8_t in) {
 static uint8_t norm(struct builder *b, uint8_t in, uint64_t groups, enum vp_norm_kind kind) {
     struct vp_torch_node *node = add(b, VP_TORCH_NORM, in, b->g->width[in]);
     node->groups = vp_max(groups, 1);
-    node->layer_norm = kind != VP_NORM_RMS;
+    node->layer_norm = kind != VP_NORM_RMS || b->rules->norm_is_layer;
     return node->out;
 }
 
@@ -185,7 +185,7 @@ static uint8_t latent(struct builder *b, uint8_t n, const struct vp_attention *a
     uint8_t kv = linear(b, VP_ROLE_KV_B, norm(b, low, 1, VP_NORM_RMS));
     q = copy(b, VP_TORCH_ROTARY, q, heads * key);
     uint8_t k = copy(b, VP_TORCH_ROTARY, kv, heads * key);
-    uint8_t v = copy(b, VP_TORCH_COPY, kv, heads * a->v_head_dim);
+    uint8_t v = copy(b, VP_TORCH_VIEW, kv, heads * a->v_head_dim); /* keeps all of kv */
     return linear(b, VP_ROLE_O, core(b, q, k, v, heads * a->v_head_dim));
 }
 
@@ -206,13 +206,13 @@ static uint8_t chain(struct builder *b, uint8_t n, uint32_t first, uint32_t end)
         case VP_OP_NORM:
             now = norm(b, now, vp_max(b->g->width[now] / vp_max(share.in, 1), 1), VP_NORM_RMS);
             break;
-        case VP_OP_CONV:
-        case VP_OP_SCAN:
+        case VP_OP_SCAN: /* one kernel with the convolution before it */
             now = copy(b, VP_TORCH_SCAN, now, width);
             break;
         case VP_OP_ATTENTION:
             now = core(b, now, now, now, width);
             break;
+        case VP_OP_CONV:
         case VP_OP_ROTARY:
         case VP_OP_EMBEDDING:
         case VP_OP_ACTIVATION:
@@ -316,6 +316,7 @@ void vp_torch_graph_make(struct vp_torch_graph *out, const struct vp_scenario *s
     out->block = block;
     vp_ops_block(&b.ops, scenario->model, block);
     uint8_t x = new_value(&b, scenario->model->hidden), n = x;
+    const uint8_t in = x;
     if (block->attention.kind != VP_ATTENTION_NONE) {
         if (norms > 0)
             n = norm(&b, x, 1, block->norm);
@@ -330,7 +331,7 @@ void vp_torch_graph_make(struct vp_torch_graph *out, const struct vp_scenario *s
     }
     if (feeds) {
         if (norms >= 2 || (norms == 1 && block->attention.kind == VP_ATTENTION_NONE))
-            n = norm(&b, x, 1, block->norm);
+            n = norm(&b, b.rules->parallel_halves ? in : x, 1, block->norm);
         else if (norms == 0)
             n = x;
         uint8_t y =

@@ -16,7 +16,7 @@
  * only by the stream that it was made on. */
 enum { VP_STREAM_WORK, VP_STREAM_GATHER, VP_STREAM_REDUCE };
 
-enum { VP_TORCH_NODES = 96, VP_TORCH_VALUES = 128, VP_TORCH_SLOTS = 3 };
+enum { VP_TORCH_NODES = 96, VP_TORCH_VALUES = 128, VP_TORCH_SLOTS = 3, VP_TORCH_TAKES = 1024 };
 
 /* ---- a block as a list of operations with what they read and write ---- */
 
@@ -70,6 +70,7 @@ struct vp_torch_holder {
     uint32_t holders;
     uint32_t next; /* in the list of unused ids */
     uint64_t bytes;
+    uint32_t ordinal; /* of what a layer takes, from 0 */
     uint8_t component, stream;
 };
 
@@ -94,6 +95,13 @@ struct vp_torch {
     bool reaches;                /* the input of the operation at work needs a gradient */
     struct vp_torch_stack *outputs; /* selective recomputation: what a pass keeps; NULL */
     bool overflow;
+
+    /* which of the storages that a layer takes end on the tape, found by a trial pass */
+    bool trial;
+    bool stamp; /* what is taken now is kept: the input of a segment that is recomputed */
+    uint32_t ordinal;
+    uint8_t *keeps; /* by ordinal; NULL outside of a recorded pass */
+    uint8_t **kept; /* by block kind, twice: the model's first layer, others */
 
     /* stamped on events */
     uint8_t component, step, cause;

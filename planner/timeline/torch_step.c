@@ -273,7 +273,9 @@ static void forward(struct step *p, struct pass *pass) {
     t->component = VP_C_ACTIVATIONS;
     begin_pass(p, pass);
     gather_root(p);
+    t->stamp = p->stage->layers > 0 && p->stage->layer[0].recomputed;
     uint32_t x = vp_torch_take(t, t->stream_tokens, t->hidden, t->stream_bytes);
+    t->stamp = false;
     x = layers_forward(p, pass, x);
     t->layer = VP_NO_LAYER;
     t->cause = VP_CAUSE_LOSS;
@@ -443,6 +445,7 @@ static void prepare(struct step *p) {
         t->overflow |= graphs[b].overflow;
     }
     t->graph = graphs;
+    t->kept = VP_NEW_ARRAY(t->arena, 2 * (size_t)s->model->block_count, uint8_t *);
     t->gradient = VP_NEW_ARRAY(t->arena, rows, uint32_t *);
     p->shard = VP_NEW_ARRAY(t->arena, rows, uint32_t);
     p->staying = VP_NEW_ARRAY(t->arena, rows, uint32_t);

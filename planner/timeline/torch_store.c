@@ -5,6 +5,9 @@
 
 static void tell(struct vp_torch *t, enum vp_event_kind kind, uint32_t id) {
     const struct vp_torch_holder *h = &t->holder[id];
+    bool kept = t->stamp || (t->keeps && h->ordinal < VP_TORCH_TAKES && t->keeps[h->ordinal]);
+    if (t->trial)
+        return;
     struct vp_event event = {.kind = (uint8_t)kind,
                              .stream = h->stream,
                              .component = h->component,
@@ -13,7 +16,8 @@ static void tell(struct vp_torch *t, enum vp_event_kind kind, uint32_t id) {
                              .bytes = h->bytes,
                              .layer = t->layer,
                              .micro_batch = t->micro_batch,
-                             .cause = t->cause};
+                             .cause = t->cause,
+                             .kept = kind == VP_EVENT_TAKE && kept};
     t->sink.event(t->sink.user, &event);
 }
 
@@ -36,8 +40,11 @@ uint32_t vp_torch_take_on(struct vp_torch *t, uint64_t bytes, uint8_t stream,
             t->holder = grown(t, t->holder, &t->capacity, sizeof *t->holder);
         id = t->holders++;
     }
-    t->holder[id] = (struct vp_torch_holder){
-        .holders = 1, .bytes = bytes, .component = (uint8_t)component, .stream = stream};
+    t->holder[id] = (struct vp_torch_holder){.holders = 1,
+                                             .bytes = bytes,
+                                             .ordinal = t->ordinal++,
+                                             .component = (uint8_t)component,
+                                             .stream = stream};
     tell(t, VP_EVENT_TAKE, id);
     return id;
 }

@@ -42,8 +42,11 @@ def limits():
 
 def run(path):
     """(exit code or minus the signal, output, CPU seconds, resident KiB) of one plan"""
+    engine = {"name": "vllm", "version": "0.19", "args": {"max_model_len": 512}}
+    if path.endswith(".gguf"):
+        engine = {"name": "llama.cpp", "version": "2026-08-18", "args": {"ctx_size": 512}}
     scenario = {"vramplan": 1, "model": path, "hardware": {"gpu": "mi300x", "count": 1},
-                "engine": {"name": "vllm", "version": "0.19", "args": {"max_model_len": 512}}}
+                "engine": engine}
     with open(os.path.join(DIR, "in"), "w") as f:
         json.dump(scenario, f)
     with open(os.path.join(DIR, "in")) as f, open(os.path.join(DIR, "out"), "wb") as out:

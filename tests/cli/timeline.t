@@ -125,6 +125,13 @@ for stage in "0", "3":
     left = sum(int(r["left_out"]) for r in rows if r["step"] == "2")
     same(left, doc["left_out_micro_batches"], "micro batches left out")
     ok(left > 10, "there are some", doc)
+plan = Run("plan", PIPELINE, "--format", "json").json()["training"]["stages"]
+for stage, said in enumerate(plan):
+    peak = Run("timeline", PIPELINE, "--stage", str(stage), "--format", "json").json()["step"]["peak"]
+    likely = said["allocated_peak_bytes"]
+    likely = likely["likely"] if isinstance(likely, dict) else likely
+    ok(abs(peak["bytes"] - likely) <= likely / 200, "stage %d peaks where the plan says" % stage,
+       (said, peak))
 settings = ["--set", "engine.env.PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"]
 plain, grown = (Run("timeline", TORCH, "--format", "json", *s).json()["allocator"]
                 for s in ([], settings))

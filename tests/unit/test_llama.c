@@ -374,20 +374,23 @@ static void a_mapped_range_spans_what_lies_between(void **state) {
     assert_mib(rig_buffer(&rig, "CPU", VP_LLAMA_MODEL), 53231 + 53231 + 5950);
 }
 
+static bool begins_with(const void *prefix, const char *name) {
+    return strncmp(name, prefix, strlen(prefix)) == 0;
+}
+
 static void single_tensors_can_be_placed(void **state) {
-    static int16_t placed[RIG_TENSORS];
+    struct vp_llama *l = &rig.scenario.llama;
     (void)state;
     llama8b();
-    for (uint32_t i = 0; i < rig.table.count; i++)
-        placed[i] = rig.tensor[i].kind == VP_GGUF_FFN && rig.tensor[i].layer < 4
-                        ? VP_LLAMA_HOST
-                        : VP_LLAMA_BY_LAYER;
     rig_plan(&rig);
     uint64_t before = rig_buffer(&rig, "GPU0", VP_LLAMA_MODEL);
     uint64_t cache = rig_buffer(&rig, "GPU0", VP_LLAMA_KV);
-    rig.scenario.llama.placed = placed;
+    l->override_matches = begins_with;
+    l->override[0] = (struct vp_llama_override){"", "blk.3.", 0}; /* the first one holds */
+    l->override[1] = (struct vp_llama_override){"", "blk.3", VP_LLAMA_HOST};
+    l->overrides = 2;
     rig_plan(&rig);
-    assert_mib(before - rig_buffer(&rig, "GPU0", VP_LLAMA_MODEL), 4 * 5950);
+    assert_mib(before - rig_buffer(&rig, "GPU0", VP_LLAMA_MODEL), 2 * 5950); /* 30 and 31 */
     assert_int_equal(rig_buffer(&rig, "GPU0", VP_LLAMA_KV), cache);
 }
 
