@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/base/io.h"
+#include "planner/base/sum.h"
 #include "planner/base/text.h"
-#include "planner/doc/node.h"
-#include "planner/import/model_reader.h"
+#include "planner/doc/gguf.h"
 #include "planner/import/regex.h"
 #include "planner/model/requantise.h"
 
@@ -106,19 +107,34 @@ static bool set_overrides(struct vp_ctx *ctx, struct vp_scenario *s) {
 
 /* ---- the encoder ---- */
 
-static bool read_encoder(struct vp_ctx *ctx, struct vp_scenario *s) {
+/* Relative to the file that names it. */
+static const char *path_of(struct vp_ctx *ctx, const struct vp_source *source, const char *path) {
+    const char *file = source->origin == VP_ORIGIN_FLAG ? NULL : source->pos.file;
+    const char *folder = file ? vp_io_dirname(ctx, file) : NULL;
+
+    return *path == '/' || !folder ? path : vp_arena_printf(ctx->arena, "%s/%s", folder, path);
+}
+
+static enum vp_status read_encoder(struct vp_ctx *ctx, struct vp_scenario *s) {
+    enum { ALIGNMENT = 128 };
     struct vp_llama *l = &s->llama;
-    const struct vp_pos *pos = &s->source[VP_F_MMPROJ].pos;
+    const struct vp_source *source = &s->source[VP_F_MMPROJ];
+    struct vp_sum bytes = vp_sum(0);
+    struct vp_gguf file;
 
     if (!vp_finish_is_given(s, VP_F_MMPROJ) || !l->mmproj)
-        return true;
-    const struct vp_node *node = vp_node_scalar(ctx, VP_NODE_TEXT, l->mmproj, *pos);
-    if (vp_model_read(ctx, &l->mmproj_model, node, NULL) != VP_OK)
-        return false;
-    if (l->mmproj_model->gguf)
-        return true;
-    vp_diag_add(ctx->diags, VP_D_BAD_VALUE, pos, "mmproj must be a GGUF file");
-    return false;
+        return VP_OK;
+    enum vp_status status = vp_gguf_read(ctx, &file, path_of(ctx, source, l->mmproj));
+    if (status != VP_OK)
+        return status;
+    for (uint32_t i = 0; i < file.tensor_count; i++)
+        bytes = vp_sum_plus(bytes, vp_sum_round_up(vp_sum(file.tensors[i].bytes), ALIGNMENT));
+    if (bytes.overflow) {
+        vp_diag_add(ctx->diags, VP_D_OVERFLOW, &source->pos, "the encoder's size exceeds 64 bits");
+        return VP_ERR_INPUT;
+    }
+    l->mmproj_bytes = bytes.v;
+    return VP_OK;
 }
 
 enum vp_status vp_finish_llama_model(struct vp_ctx *ctx, struct vp_scenario *s) {
@@ -129,7 +145,5 @@ enum vp_status vp_finish_llama_model(struct vp_ctx *ctx, struct vp_scenario *s) 
         if (status != VP_OK)
             return status;
     }
-    if (!set_overrides(ctx, s) || !read_encoder(ctx, s))
-        return VP_ERR_INPUT;
-    return VP_OK;
+    return set_overrides(ctx, s) ? read_encoder(ctx, s) : VP_ERR_INPUT;
 }

@@ -195,17 +195,6 @@ static bool drops(const struct vp_scenario *s, const char *key) {
     return text && vp_parse_real(&share, text) && share > 0;
 }
 
-/* Experts padded to their capacity work on so many times an even share; without padding the capacity
- * is a bound only. */
-static uint64_t expert_load(const struct vp_scenario *s) {
-    const char *text = vp_engine_arg(&s->engine, "moe_expert_capacity_factor");
-    double factor;
-    bool padded = text && says(s, "moe_pad_expert_input_to_capacity");
-    return padded && vp_parse_real(&factor, text) && factor > 0 && factor < 1e6
-               ? (uint64_t)(factor * 1e9 + 0.5)
-               : 0;
-}
-
 /* Tokens of an expert against an even deal: with a capacity factor at most that share, padded to it
  * where that was asked for. */
 static uint64_t expert_load(const struct vp_scenario *s) {
@@ -249,8 +238,6 @@ static void resolve_ops(struct vp_ctx *ctx, struct vp_scenario *s) {
              s->engine.kind == VP_ENGINE_TRANSFORMERS, why);
     set_flag(s, VP_F_OPS_REPEAT_KV, &ops->repeat_kv,
              s->engine.kind == VP_ENGINE_TRANSFORMERS && ops->attention != VP_IMPL_FLASH, why);
-    if (megatron && ops->expert_load_ppb == 0)
-        ops->expert_load_ppb = expert_load(s);
     if (megatron && (drops(s, "hidden_dropout") || drops(s, "attention_dropout")))
         vp_finish_number(s, VP_F_OPS_DROPOUT, &ops->dropout_ppb, 100000000, VP_ORIGIN_DERIVED,
                          "hidden_dropout, attention_dropout: that there is some");

@@ -263,12 +263,24 @@ static void read_engine_parts(struct vp_reading *r, const struct vp_node *const 
     }
 }
 
+/* A GGUF file, or the keys of one. */
+static bool is_gguf(const struct vp_node *model) {
+    const struct vp_node *from = vp_node_get(model, "from");
+    const char *text = vp_node_text(from ? from : model);
+    return vp_node_get(model, "gguf") || (text && vp_text_ends(text, ".gguf"));
+}
+
 /* Known before anything else is read, because it decides what settings are called. A name that is
  * none is found again, and told, by check_engine. */
 static void set_engine_kind(struct vp_reading *r, const struct vp_node *const tree[2]) {
     const char *name = NULL;
     for (int i = 0; i < 2 && !name; i++)
         name = vp_node_text(vp_node_get(vp_node_get(tree[i], "engine"), "name"));
+    if (!name && r->out->training)
+        r->out->engine.kind = VP_ENGINE_PYTORCH;
+    else if (!name && (is_gguf(vp_node_get(tree[0], "model")) ||
+                       (!vp_node_get(tree[0], "model") && is_gguf(vp_node_get(tree[1], "model")))))
+        r->out->engine.kind = VP_ENGINE_LLAMA_CPP;
     for (int i = 0; name && i < VP_ENGINE_KINDS; i++)
         if (vp_name_eq(name, vp_engine_name((enum vp_engine_kind)i)))
             r->out->engine.kind = (enum vp_engine_kind)i;
@@ -295,8 +307,11 @@ static bool check_engine(struct vp_reading *r) {
     struct vp_source *source = &r->out->source[VP_F_ENGINE];
     if (source->origin == VP_ORIGIN_UNSET) {
         engine->name = vp_engine_name(engine->kind);
-        *source = (struct vp_source){.origin = VP_ORIGIN_DEFAULT,
-                                     .why = "the engine that is meant unless another one is named"};
+        *source = (struct vp_source){
+            .origin = VP_ORIGIN_DEFAULT,
+            .why = vp_engine_is_llama(engine->kind) ? "the model is a GGUF file"
+                   : r->out->training               ? "an own loop, unless a framework is named"
+                                      : "the engine that is meant unless another one is named"};
         return true;
     }
     if (vp_name_eq(engine->name, vp_engine_name(engine->kind))) {

@@ -104,19 +104,12 @@ static void put_measured(struct vp_llama_work *w) {
 
 /* The encoder of images: its weights, and what it computes with, which depends on the image. */
 static void put_encoder(struct vp_llama_work *w) {
-    const struct vp_model *model = w->set->mmproj_model;
     const uint64_t mib = UINT64_C(1) << 20;
-    bool host = w->set->mmproj_on_host || w->gpus == 0;
-    uint32_t place = host ? w->cpu : w->main;
-    struct vp_sum bytes = vp_sum(0);
+    uint32_t place = w->set->mmproj_on_host || w->gpus == 0 ? w->cpu : w->main;
+    uint64_t weights = w->set->mmproj_bytes;
 
-    if (!model || !model->gguf)
+    if (weights == 0)
         return;
-    for (uint32_t i = 0; i < model->gguf->count; i++) {
-        const struct vp_gguf_tensor *t = &model->gguf->tensor[i];
-        bytes = vp_sum_plus(bytes, vp_llama_allocated(!host, t->type, t->ne[0], vp_sum(t->bytes)));
-    }
-    uint64_t weights = vp_llama_check(w, bytes);
     row_of(w, place, VP_C_VISION, VP_FORMULA_LL_ENCODER, "image encoder", vp_exactly(weights));
     struct vp_amount compute = {50 * mib, 300 * mib, 1600 * mib};
     row_of(w, place, VP_C_VISION, VP_FORMULA_LL_ENCODER_COMPUTE, "images being encoded", compute);

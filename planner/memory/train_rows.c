@@ -69,6 +69,12 @@ static void add_overheads(struct rows *r) {
 
     add(r, VP_C_WORKSPACE, VP_FORMULA_TRAIN_WORKSPACE, VP_TM_ALLOCATED, "matrix libraries", 0)
         ->bytes = s->workspace;
+    if (s->buffer_bytes > 0)
+        add(r, VP_C_WORKSPACE, VP_FORMULA_TRAIN_BUFFERS, "scores or gathered inputs",
+            s->buffer_bytes);
+    if (s->placeholder_bytes > 0)
+        add(r, VP_C_WORKSPACE, VP_FORMULA_TRAIN_BUFFERS, "placeholders of weight gradients",
+            s->placeholder_bytes);
     if (s->communication.high > 0)
         add(r, VP_C_COMMUNICATION, VP_FORMULA_TRAIN_BUCKETS, VP_TRAIN_MEASURES, "gradient buckets",
             0)

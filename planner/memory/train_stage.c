@@ -399,18 +399,19 @@ static void add_overheads(struct maker *m) {
     vp_megatron_beside(&beside, m->scenario, out);
     out->overflow |= beside.overflow;
     out->between = vp_amount_add(beside.boundaries, vp_exactly(beside.gradient_copies));
+    out->buffer_bytes = beside.buffer;
+    out->placeholder_bytes = beside.placeholders;
     out->deferred_bytes = beside.deferred;
     out->head_temp_bytes = beside.head_gradients;
     out->table_temp_bytes = beside.table_gradients;
 
     out->workspace = vp_amount_add(rules->workspace, rules->beside);
-    out->workspace = vp_amount_add(out->workspace, vp_exactly(beside.buffer));
-    out->workspace = vp_amount_add(out->workspace, vp_exactly(beside.placeholders));
     out->communication = vp_exactly(collected(m));
     out->runtime = outside(m->scenario);
     struct vp_sum all = vp_sum_add(vp_sum(out->parameter_bytes), out->master_bytes);
     all = vp_sum_add(vp_sum_add(all, out->optimizer_bytes), out->fp8_bytes);
     all = vp_sum_add(vp_sum_add(all, out->workspace.likely), out->communication.likely);
+    all = vp_sum_add(vp_sum_add(all, out->buffer_bytes), out->placeholder_bytes);
     out->static_bytes = take(m, all);
 }
 

@@ -97,6 +97,7 @@ struct vp_train_stage {
     uint64_t accumulation_temp_bytes; /* a second gradient beside the accumulated one */
 
     /* by rules of the framework (train_megatron.h) */
+    uint64_t buffer_bytes, placeholder_bytes; /* all the time */
     struct vp_amount between;  /* between two steps, beside what is there all the time */
     uint64_t deferred_bytes;   /* of the head, waiting while a step runs */
     uint64_t head_temp_bytes;  /* gradients of the head's matrix and input, as they are made */

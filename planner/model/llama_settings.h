@@ -58,8 +58,8 @@ struct vp_llama {
     bool (*override_matches)(const void *compiled, const char *name);
     /* as the user wrote them; resolved into the members above */
     const char *flash_name, *split_name, *split_text, *override_text;
-    const char *mmproj; /* a second file: the encoder of images; NULL: none */
-    struct vp_model *mmproj_model;
+    const char *mmproj;    /* a second file: the encoder of images; NULL: none */
+    uint64_t mmproj_bytes; /* of its tensors, each padded as a GPU does */
     bool mmproj_on_host;
 };
 

@@ -67,9 +67,12 @@ static int short_of(const struct vp_result *out, uint32_t gpu) {
     return device->need.high > vp_above(memory->low, taken);
 }
 
-/* What is mapped from the file need not all be there at once. */
+/* What is mapped from the file need not all be there at once. An APU's GPU has no memory of its
+ * own. */
 static int short_of_host(const struct vp_result *out) {
     const struct vp_device *host = &out->devices[out->llama->gpus];
+    bool apu = out->llama->gpus > 0 && out->scenario->hardware.gpu.gtt_ppb > 0;
+    struct vp_amount gpu = apu ? out->devices[0].need : vp_exactly(0);
     uint64_t mapped = 0;
 
     if (host->capacity_bytes == 0)
@@ -78,9 +81,9 @@ static int short_of_host(const struct vp_result *out) {
         mapped += out->llama->place[p].mapped_bytes;
     if (out->llama->gpus == 0)
         mapped = 0; /* all of it is read for every token */
-    if (vp_above(host->need.low, mapped) > host->capacity_bytes)
+    if (gpu.low + vp_above(host->need.low, mapped) > host->capacity_bytes)
         return 2;
-    return host->need.high > host->capacity_bytes;
+    return gpu.high + host->need.high > host->capacity_bytes;
 }
 
 static void judge(struct vp_result *out) {

@@ -96,9 +96,10 @@ static uint64_t lowest(const struct vp_labels *labels) {
 }
 
 static void take_label(struct vp_arena *arena, struct vp_recompute_answer *out,
-                       const struct vp_recompute_proof *proof, uint64_t bound, uint32_t best) {
+                       const struct vp_recompute_proof *proof, uint32_t best) {
     const struct vp_label *label = &proof->labels->at[0].items[best];
-    bound = vp_max(bound, vp_min(lowest(proof->labels), vp_min(label->time, proof->limit + 1)));
+    uint64_t low = vp_min(lowest(proof->labels), vp_min(label->time, proof->limit + 1));
+    uint64_t bound = vp_max(proof->dual->bound, low);
     out->feasible = true;
     out->time = proof->moves->base_time + label->time;
     out->bound = proof->moves->base_time + bound;
@@ -116,7 +117,7 @@ static void find_best(struct vp_arena *arena, struct vp_recompute_answer *out,
     struct vp_dual *dual = VP_NEW(arena, struct vp_dual);
     struct vp_labels *labels = VP_NEW(arena, struct vp_labels);
     vp_dual_make(arena, dual, moves);
-    uint64_t bound = dual->bound, window = 1 + moves->base_time / 1000000 + dual->bound / 128;
+    uint64_t window = 1 + moves->base_time / 1000000 + dual->bound / 128;
     for (;;) {
         struct vp_arena_mark mark = vp_arena_mark(arena);
         struct vp_recompute_proof proof = {moves, dual, labels, dual->bound + window};
@@ -128,10 +129,9 @@ static void find_best(struct vp_arena *arena, struct vp_recompute_answer *out,
         uint64_t over = any ? labels->at[0].items[best].time - dual->bound : UINT64_MAX;
         /* Thinned lists do not get better with a wider window. */
         if (over <= window || (any && !labels->exact)) {
-            take_label(arena, out, &proof, bound, best);
+            take_label(arena, out, &proof, best);
             return;
         }
-        bound = proof.limit + 1;
         window = over / 8 <= window ? over : 2 * window;
         vp_arena_rewind(arena, mark);
     }

@@ -77,9 +77,9 @@ static void placeholders(void **state) {
     square.mlp.intermediate = 64; /* o, up and down are alike */
     builder_layer(&b, square, 3);
     assert_int_equal(beside(&b, 0).placeholders, 2 * (192 * 64 + 64 * 64));
-    uint64_t workspace = make(&b, 0)->workspace.likely;
+    uint64_t with = make(&b, 0)->static_bytes;
     rules(&b)->gradient_placeholders = false;
-    assert_int_equal(workspace - make(&b, 0)->workspace.likely, 2 * (192 * 64 + 64 * 64));
+    assert_int_equal(with - make(&b, 0)->static_bytes, 2 * (192 * 64 + 64 * 64));
     builder_end(&b);
 }
 
@@ -277,6 +277,52 @@ static void dispatch(void **state) {
     builder_end(&b);
 }
 
+/* ---- from its arguments ---- */
+
+#define LLAMA                                                                                      \
+    "model: {model_type: llama, hidden_size: 1024, num_hidden_layers: 16, num_attention_heads: "   \
+    "8, "                                                                                          \
+    "num_key_value_heads: 8, intermediate_size: 4096, vocab_size: 32000}\n"                        \
+    "hardware: {gpu: h100, count: 4}\n"                                                            \
+    "train: {sequence_length: 2048}\n"
+
+static void arguments(void **state) {
+    (void)state;
+    struct fixture f;
+    fixture_begin(&f);
+    struct vp_scenario *s =
+        read_yaml(&f,
+                  LLAMA "engine: {name: megatron, args: {pipeline_model_parallel_size: 4, "
+                        "num_layers_per_virtual_pipeline_stage: 2, hidden_dropout: 0.1, "
+                        "cp_comm_type: a2a, microbatch_group_size_per_virtual_pipeline_stage: 8, "
+                        "cross_entropy_loss_fusion: true, cross_entropy_fusion_impl: te, "
+                        "defer_embedding_wgrad_compute: true, wgrad_deferral_limit: 3}}\n",
+                  NULL, NULL);
+    const struct vp_train_rules *r = &s->engine.rules.train;
+    assert_int_equal(s->parallel.virtual_pipeline, 2);
+    assert_true(s->train.ops.dropout_ppb > 0);
+    assert_int_equal(r->interleave_group, 8);
+    assert_int_equal(r->loss_copies, 0);
+    assert_int_equal(r->deferred_heads, 3);
+    assert_true(r->context_copies_output);
+    assert_false(r->context_copies_keys);
+    assert_true(r->gradient_placeholders);
+    assert_false(r->scores_buffer);
+    assert_int_equal(r->workspace.likely, MIB(96));
+    s = read_yaml(&f,
+                  LLAMA "engine: {name: megatron, args: {transformer_impl: local, "
+                        "hidden_dropout: 0.0, "
+                        "no_gradient_accumulation_fusion: true}}\n",
+                  "hardware.gpu", "a100_80_sxm");
+    r = &s->engine.rules.train;
+    assert_int_equal(s->train.ops.dropout_ppb, 0);
+    assert_false(r->gradient_placeholders);
+    assert_true(r->scores_buffer);
+    assert_int_equal(r->loss_copies, 1);
+    assert_int_equal(r->workspace.likely, MIB(16));
+    fixture_end(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(placeholders),
@@ -290,6 +336,7 @@ int main(void) {
         cmocka_unit_test(fp8_inputs),
         cmocka_unit_test(expert_ranks),
         cmocka_unit_test(dispatch),
+        cmocka_unit_test(arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
