@@ -2,11 +2,10 @@
 #include <inttypes.h>
 
 #include "cli/args.h"
+#include "cli/placement_report.h"
 #include "cli/output.h"
 #include "planner/base/units.h"
 #include "planner/import/chain_reader.h"
-#include "planner/recompute/judge.h"
-#include "planner/recompute/recompute.h"
 
 /* What is to be solved, wherever the chain came from. */
 struct problem {
@@ -32,6 +31,10 @@ static void read_options(struct vp_ctx *ctx, struct problem *out, const struct v
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--budget is a size, not '%s'",
                     args->budget);
         vp_diag_hint(ctx->diags, "such as 12GiB, 800 MB or a number of bytes");
+    }
+    if (!args->budget && !args->frontier) {
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "'checkpoint' needs --budget SIZE");
+        vp_diag_hint(ctx->diags, "or --frontier FILE, for all budgets at once");
     }
     if (args->inflight && (!vp_parse_u64(&out->inflight, args->inflight) || out->inflight == 0 ||
                            out->inflight > VP_CHAIN_MAX_INFLIGHT)) {
@@ -73,63 +76,71 @@ static enum vp_status read_problem(struct vp_ctx *ctx, struct problem *out,
     return ctx->diags->errors == errors ? VP_OK : VP_ERR_INPUT;
 }
 
-static void json_op(struct vp_json *json, const struct vp_chain_op *op) {
-    vp_json_list_inline(json);
-    vp_json_text(json, vp_chain_op_name(op->kind));
-    if (op->kind != VP_OP_LOSS)
-        vp_json_u64(json, op->stage);
-    if (op->kind == VP_OP_SAVE)
-        vp_json_u64(json, op->option);
-    vp_json_end(json, ']');
+/* ---- the answer ---- */
+
+static enum vp_status write_frontier(struct vp_ctx *ctx, const struct problem *p,
+                                     const char *path) {
+    struct vp_frontier frontier;
+    struct vp_buf out = {.arena = ctx->arena};
+    vp_recompute_frontier(ctx->arena, &frontier, &p->chain, p->class, p->inflight);
+    if (frontier.cap)
+        vp_diag_add(ctx->diags, VP_D_PLACEMENT_CAP, NULL, "the frontier of class %s %s: cap on %s",
+                    vp_recompute_class_name(p->class),
+                    frontier.count ? "is not exact" : "was not found", frontier.cap);
+    vp_placement_frontier(&out, &frontier);
+    return vp_output_write(ctx, &out, path);
 }
 
-static void json_item(struct vp_json *json, const struct vp_plan_item *item) {
-    vp_json_list_inline(json);
-    vp_json_text(json, item->recompute ? "C" : "K");
-    vp_json_u64(json, item->first);
-    vp_json_u64(json, item->recompute ? item->last : item->option);
-    vp_json_end(json, ']');
+static void render(struct vp_buf *out, const struct problem *p, const struct vp_placement *c,
+                   enum vp_format format) {
+    if (format == VP_FORMAT_JSON) {
+        vp_placement_json(out, c);
+        return;
+    }
+    struct vp_policies *policies = VP_NEW(out->arena, struct vp_policies);
+    vp_policies_find(out->arena, policies, &p->chain, p->budget_bytes, p->inflight);
+    vp_placement_table(out, c, policies,
+                       format == VP_FORMAT_CSV        ? VP_PLACEMENT_CSV
+                       : format == VP_FORMAT_MARKDOWN ? VP_PLACEMENT_MARKDOWN
+                                                      : VP_PLACEMENT_TEXT);
+}
+
+/* A class that was not solved at all is neither yes nor no: the cap is told. */
+static enum vp_exit solve(struct vp_ctx *ctx, const struct problem *p, struct vp_placement *out) {
+    struct vp_recompute_answer *a = &out->answer;
+    *out = (struct vp_placement){.chain = &p->chain,
+                                 .name = p->name,
+                                 .class = p->class,
+                                 .budget_bytes = p->budget_bytes,
+                                 .inflight = p->inflight};
+    vp_recompute_solve(ctx->arena, a, &p->chain, p->class, p->budget_bytes, p->inflight);
+    if (a->feasible)
+        vp_certificate_check(ctx->arena, &out->certificate, &p->chain, p->class, p->budget_bytes,
+                             p->inflight, a);
+    if (a->cap)
+        vp_diag_add(ctx->diags, VP_D_PLACEMENT_CAP, NULL, "class %s is %s: cap on %s",
+                    vp_recompute_class_name(p->class),
+                    a->feasible ? "not solved exactly" : "not solved", a->cap);
+    if (a->feasible)
+        return VP_EXIT_YES;
+    return a->cap ? VP_EXIT_INCONCLUSIVE : VP_EXIT_NO;
 }
 
 int vp_cmd_checkpoint(struct vp_ctx *ctx, const struct vp_args *args) {
     struct problem problem;
+    struct vp_placement placement;
+    struct vp_buf out = {.arena = ctx->arena};
+    enum vp_exit code = VP_EXIT_YES;
     enum vp_status status = read_problem(ctx, &problem, args);
     if (status != VP_OK)
         return vp_output_failure(ctx, args, status);
-    struct vp_recompute_answer a;
-    vp_recompute_solve(ctx->arena, &a, &problem.chain, problem.class, problem.budget_bytes,
-                       problem.inflight);
-    struct vp_buf out = {.arena = ctx->arena};
-    struct vp_json json = vp_json_begin(&out);
-    vp_json_map(&json);
-    vp_json_key(&json, "class");
-    vp_json_text(&json, vp_recompute_class_name(problem.class));
-    vp_json_key(&json, "feasible");
-    vp_json_bool(&json, a.feasible);
-    if (a.feasible) {
-        vp_json_key(&json, "time");
-        vp_json_u64(&json, a.time);
-        vp_json_key(&json, "peak_bytes");
-        vp_json_u64(&json, a.peak_bytes);
-        vp_json_key(&json, "optimal");
-        vp_json_bool(&json, a.optimal);
-        vp_json_key(&json, "gap");
-        vp_json_real(&json, (double)a.gap_ppb * 1e-9);
-        vp_json_key(&json, "labels");
-        vp_json_u64(&json, a.labels);
-        vp_json_key(&json, "plan");
-        vp_json_list_inline(&json);
-        for (uint32_t i = 0; i < a.plan.count; i++)
-            json_item(&json, &a.plan.items[i]);
-        vp_json_end(&json, ']');
-        vp_json_key(&json, "schedule");
-        vp_json_list_inline(&json);
-        for (size_t i = 0; i < a.schedule.count; i++)
-            json_op(&json, &a.schedule.ops[i]);
-        vp_json_end(&json, ']');
+    if (args->frontier)
+        status = write_frontier(ctx, &problem, args->frontier);
+    if (args->budget) {
+        code = solve(ctx, &problem, &placement);
+        render(&out, &problem, &placement, args->format);
+        enum vp_status written = vp_output_write(ctx, &out, args->output);
+        status = status == VP_OK ? written : status;
     }
-    vp_json_end(&json, '}');
-    vp_buf_add(&out, "\n");
-    status = vp_output_write(ctx, &out, args->output);
-    return (int)vp_exit_of_both(a.feasible ? VP_EXIT_YES : VP_EXIT_NO, vp_exit_of_status(status));
+    return (int)vp_exit_of_both(code, vp_exit_of_status(status));
 }

@@ -243,7 +243,10 @@ const char *vp_words_devices(struct vp_arena *arena, const struct vp_result *res
     const char *name = hardware->gpu.name ? hardware->gpu.name : hardware->gpu_name;
     if (hardware->group_count > 1)
         return device_groups(arena, hardware);
-    vp_buf_printf(&out, "%" PRIu64 " x %s", hardware->count, name ? name : "device");
+    if (hardware->count == 0)
+        vp_buf_add(&out, "the processor alone");
+    else
+        vp_buf_printf(&out, "%" PRIu64 " x %s", hardware->count, name ? name : "device");
     add_layout(&out, &result->scenario->parallel);
     if (hardware->nodes > 1)
         vp_buf_printf(&out, " on %" PRIu64 " nodes", hardware->nodes);

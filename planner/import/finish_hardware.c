@@ -185,13 +185,21 @@ static enum vp_status resolve_memory(struct vp_ctx *ctx, struct vp_scenario *s) 
 }
 
 /* count: 0, for engines that run on the processor alone. */
-static void take_processor(struct vp_scenario *s) {
+static enum vp_status take_processor(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_hardware *hw = &s->hardware;
+    if (hw->host_memory_bytes == 0) {
+        vp_diag_add(ctx->diags, VP_D_MISSING_VALUE, &s->source[VP_F_COUNT].pos,
+                    "hardware.host_memory is missing: without a GPU it is what has to hold "
+                    "everything");
+        vp_diag_hint(ctx->diags, "hardware: {count: 0, host_memory: 64 GiB}");
+        return VP_ERR_INPUT;
+    }
     hw->gpu = (struct vp_gpu){.id = "processor", .name = "processor", .vendor = "", .arch = ""};
     hw->gpu_name = hw->gpu.id;
     hw->memory_bytes = hw->host_memory_bytes;
     hw->memory = vp_exactly(hw->memory_bytes);
     hw->reserved_bytes = 0;
+    return VP_OK;
 }
 
 /* Each group as if it stood alone. */
@@ -240,10 +248,8 @@ enum vp_status vp_finish_hardware(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_hardware *hw = &s->hardware;
     if (hw->group_count > 0)
         return resolve_groups(ctx, s);
-    if (vp_engine_is_llama(s->engine.kind) && vp_finish_is_given(s, VP_F_COUNT) && hw->count == 0) {
-        take_processor(s);
-        return VP_OK;
-    }
+    if (vp_engine_is_llama(s->engine.kind) && vp_finish_is_given(s, VP_F_COUNT) && hw->count == 0)
+        return take_processor(ctx, s);
     enum vp_status status = resolve_gpu(ctx, s);
     if (status != VP_OK)
         return status;

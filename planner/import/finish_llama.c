@@ -237,7 +237,9 @@ static void check_context(struct vp_ctx *ctx, struct vp_scenario *s) {
         return;
     }
     vp_finish_number(s, VP_F_CONTEXT, context, most, VP_ORIGIN_DERIVED,
-                     shared(s) ? "ctx_size, which all slots share" : "ctx_size / parallel");
+                     s->llama.slots == 1 ? "ctx_size"
+                     : shared(s)         ? "ctx_size, which all slots share"
+                                         : "ctx_size / parallel");
     if (*context > most) {
         vp_diag_add(ctx->diags, VP_D_CONTRADICTION, &s->source[VP_F_CONTEXT].pos,
                     "serve.context is %" PRIu64 ", but ctx_size %" PRIu64 " leaves %" PRIu64

@@ -109,10 +109,9 @@ static bool set_overrides(struct vp_ctx *ctx, struct vp_scenario *s) {
 
 /* Relative to the file that names it. */
 static const char *path_of(struct vp_ctx *ctx, const struct vp_source *source, const char *path) {
-    const char *file = source->origin == VP_ORIGIN_FLAG ? NULL : source->pos.file;
-    const char *folder = file ? vp_io_dirname(ctx, file) : NULL;
+    bool in_file = source->origin != VP_ORIGIN_FLAG && source->pos.file;
 
-    return *path == '/' || !folder ? path : vp_arena_printf(ctx->arena, "%s/%s", folder, path);
+    return vp_io_join(ctx, in_file ? vp_io_dirname(ctx, source->pos.file) : NULL, path);
 }
 
 static enum vp_status read_encoder(struct vp_ctx *ctx, struct vp_scenario *s) {

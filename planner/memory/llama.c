@@ -105,7 +105,7 @@ static void put_measured(struct vp_llama_work *w) {
 /* The encoder of images: its weights, and what it computes with, which depends on the image. */
 static void put_encoder(struct vp_llama_work *w) {
     const uint64_t mib = UINT64_C(1) << 20;
-    uint32_t place = w->set->mmproj_on_host || w->gpus == 0 ? w->cpu : w->main;
+    uint32_t place = w->gpus == 0 ? w->cpu : w->main;
     uint64_t weights = w->set->mmproj_bytes;
 
     if (weights == 0)

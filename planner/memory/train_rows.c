@@ -8,16 +8,24 @@ struct rows {
     uint32_t device;
 };
 
-/* measure: the figure of a real run that the bytes were taken from when it is known. */
 static struct vp_row *add(struct rows *r, enum vp_component component, enum vp_formula formula,
-                          enum vp_train_measure measure, const char *owner, uint64_t bytes) {
-    bool measured = measure < VP_TRAIN_MEASURES && r->scenario->measured.train_known[measure];
-    struct vp_row *row = vp_ledger_add(r->ledger, component,
-                                       measured ? VP_FORMULA_MEASURED : formula, r->device, owner);
+                          const char *owner, uint64_t bytes) {
+    struct vp_row *row = vp_ledger_add(r->ledger, component, formula, r->device, owner);
     row->from = VP_STEP_FORWARD;
     row->to = VP_STEP_OPTIMIZER;
     row->bytes = vp_exactly(bytes);
     return row;
+}
+
+static bool is_measured(const struct rows *r, enum vp_train_measure measure) {
+    return measure < VP_TRAIN_MEASURES && r->scenario->measured.train_known[measure];
+}
+
+/* Bytes that may be those of a real run. */
+static struct vp_row *add_known(struct rows *r, enum vp_component component,
+                                enum vp_formula formula, enum vp_train_measure measure,
+                                const char *owner, uint64_t bytes) {
+    return add(r, component, is_measured(r, measure) ? VP_FORMULA_MEASURED : formula, owner, bytes);
 }
 
 /* ---- there all the time ---- */
@@ -33,25 +41,26 @@ static void add_static(struct rows *r) {
         uint64_t base = kept->parameters.v - kept->adapters.v;
         struct vp_row *row;
         if (base > 0) {
-            row = add(r, VP_C_WEIGHTS, VP_FORMULA_TRAIN_WEIGHTS, VP_TM_PARAMETERS, PARTS[i], base);
+            row = add_known(r, VP_C_WEIGHTS, VP_FORMULA_TRAIN_WEIGHTS, VP_TM_PARAMETERS, PARTS[i],
+                            base);
             vp_row_input(row, "ranks", shards.parameters);
         }
         if (kept->adapters.v > 0) {
-            row = add(r, VP_C_ADAPTERS, VP_FORMULA_TRAIN_ADAPTERS, VP_TM_PARAMETERS, PARTS[i],
-                      kept->adapters.v);
+            row = add_known(r, VP_C_ADAPTERS, VP_FORMULA_TRAIN_ADAPTERS, VP_TM_PARAMETERS, PARTS[i],
+                            kept->adapters.v);
             vp_row_input(row, "rank", r->scenario->train.lora.rank);
             vp_row_input(row, "slots", r->scenario->train.lora.slots);
             vp_row_input(row, "ranks", shards.parameters);
         }
         if (kept->master.v > 0) {
-            row = add(r, VP_C_MASTER_WEIGHTS, VP_FORMULA_TRAIN_MASTER, VP_TM_MASTER, PARTS[i],
-                      kept->master.v);
+            row = add_known(r, VP_C_MASTER_WEIGHTS, VP_FORMULA_TRAIN_MASTER, VP_TM_MASTER, PARTS[i],
+                            kept->master.v);
             vp_row_input(row, "elements", kept->trainable.v);
             vp_row_input(row, "ranks", shards.states);
         }
         if (kept->optimizer.v > 0) {
-            row = add(r, VP_C_OPTIMIZER, VP_FORMULA_TRAIN_STATES, VP_TM_OPTIMIZER, PARTS[i],
-                      kept->optimizer.v);
+            row = add_known(r, VP_C_OPTIMIZER, VP_FORMULA_TRAIN_STATES, VP_TM_OPTIMIZER, PARTS[i],
+                            kept->optimizer.v);
             vp_row_input(row, "elements", kept->trainable.v);
             vp_row_input(row, "ranks", shards.states);
             /* paged states may move to the host instead of running out of memory */
@@ -59,15 +68,14 @@ static void add_static(struct rows *r) {
                 row->bytes.low = 0;
         }
         if (kept->fp8_copies.v > 0)
-            add(r, VP_C_WEIGHTS, VP_FORMULA_TRAIN_FP8, VP_TRAIN_MEASURES, PARTS[i],
-                kept->fp8_copies.v);
+            add(r, VP_C_WEIGHTS, VP_FORMULA_TRAIN_FP8, PARTS[i], kept->fp8_copies.v);
     }
 }
 
 static void add_overheads(struct rows *r) {
     const struct vp_train_stage *s = r->stage;
 
-    add(r, VP_C_WORKSPACE, VP_FORMULA_TRAIN_WORKSPACE, VP_TM_ALLOCATED, "matrix libraries", 0)
+    add_known(r, VP_C_WORKSPACE, VP_FORMULA_TRAIN_WORKSPACE, VP_TM_ALLOCATED, "matrix libraries", 0)
         ->bytes = s->workspace;
     if (s->buffer_bytes > 0)
         add(r, VP_C_WORKSPACE, VP_FORMULA_TRAIN_BUFFERS, "scores or gathered inputs",
@@ -76,11 +84,9 @@ static void add_overheads(struct rows *r) {
         add(r, VP_C_WORKSPACE, VP_FORMULA_TRAIN_BUFFERS, "placeholders of weight gradients",
             s->placeholder_bytes);
     if (s->communication.high > 0)
-        add(r, VP_C_COMMUNICATION, VP_FORMULA_TRAIN_BUCKETS, VP_TRAIN_MEASURES, "gradient buckets",
-            0)
-            ->bytes = s->communication;
-    add(r, VP_C_RUNTIME, VP_FORMULA_TRAIN_CONTEXT, VP_TRAIN_MEASURES, "context and libraries", 0)
-        ->bytes = s->runtime;
+        add(r, VP_C_COMMUNICATION, VP_FORMULA_TRAIN_BUCKETS, "gradient buckets", 0)->bytes =
+            s->communication;
+    add(r, VP_C_RUNTIME, VP_FORMULA_TRAIN_CONTEXT, "context and libraries", 0)->bytes = s->runtime;
 }
 
 /* ---- by instant ---- */
@@ -137,12 +143,11 @@ static void add_moments(struct rows *r, int kind) {
             ;
         if (bytes == 0)
             continue;
-        struct vp_row *row = add(r, KINDS[kind].component, KINDS[kind].formula, KINDS[kind].measure,
-                                 KINDS[kind].owner, bytes);
+        struct vp_row *row = add_known(r, KINDS[kind].component, KINDS[kind].formula,
+                                       KINDS[kind].measure, KINDS[kind].owner, bytes);
         row->from = (uint8_t)m[from].step;
         row->to = (uint8_t)m[to].step;
-        bool exact = row->formula == VP_FORMULA_MEASURED ||
-                     r->scenario->measured.train_known[VP_TM_ALLOCATED_PEAK];
+        bool exact = row->formula == VP_FORMULA_MEASURED || is_measured(r, VP_TM_ALLOCATED_PEAK);
         if (KINDS[kind].spread && !exact)
             row->bytes = (struct vp_amount){vp_mul_div(bytes, spread.low, 1000), bytes,
                                             vp_mul_div(bytes, spread.high, 1000)};

@@ -60,7 +60,6 @@ struct vp_llama {
     const char *flash_name, *split_name, *split_text, *override_text;
     const char *mmproj;    /* a second file: the encoder of images; NULL: none */
     uint64_t mmproj_bytes; /* of its tensors, each padded as a GPU does */
-    bool mmproj_on_host;
 };
 
 #endif

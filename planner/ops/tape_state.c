@@ -42,7 +42,8 @@ static uint32_t gated_norm(struct vp_tape_maker *maker, uint32_t x, uint32_t gat
 /* ---- delta rules ---- */
 
 /* Queries, keys and values through a convolution and a chunked delta rule. `decay`: of how many
- * elements per token the decay is. */
+ * elements per token the decay is; with one per channel, products of queries and keys within a
+ * chunk are kept beside those of keys. */
 static uint32_t delta_rule(struct vp_tape_maker *maker, uint32_t qkv, const struct vp_attention *a,
                            uint64_t decay) {
     uint64_t heads = per_rank(maker, a->value_heads);
@@ -50,6 +51,7 @@ static uint32_t delta_rule(struct vp_tape_maker *maker, uint32_t qkv, const stru
     uint64_t values = vp_sum_mul(vp_sum(heads), a->value_dim).v;
     uint32_t mixed = keeping(maker, qkv, "convolved", per_rank(maker, a->conv_channels));
     bool grad = vp_tensor_grad(maker, mixed);
+    uint64_t products = decay > heads ? 2 * heads : heads;
     uint32_t q = passing(maker, mixed, "queries", keys);
     uint32_t k = passing(maker, mixed, "keys", keys);
     uint32_t v = passing(maker, mixed, "values", values);
@@ -62,8 +64,9 @@ static uint32_t delta_rule(struct vp_tape_maker *maker, uint32_t qkv, const stru
                            VP_DTYPE_FP32);
         vp_tensor_keep_new(maker, "decays", maker->tokens, 2 * decay, VP_DTYPE_FP32);
         vp_tensor_keep_new(maker, "update rates", maker->tokens, 2 * heads, VP_DTYPE_FP32);
-        vp_tensor_keep(maker, vp_tensor_rows(maker, "products within chunks", maker->tokens,
-                                             heads * DELTA_CHUNK, maker->tensor[k].dtype, false));
+        vp_tensor_keep(maker,
+                       vp_tensor_rows(maker, "products within chunks", maker->tokens,
+                                      products * DELTA_CHUNK, maker->tensor[k].dtype, false));
     }
     return passing(maker, v, "state output", values);
 }

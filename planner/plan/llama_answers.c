@@ -108,7 +108,7 @@ static void set_prices(struct vp_ctx *ctx, struct vp_result *out) {
     uint64_t context = slot_context(out), slots = vp_max(base.llama.slots, 1);
     uint64_t model = base.model->max_position, limit = model > 0 ? model : UINT64_C(1) << 24;
 
-    if (out->llama->n_ctx == 0 || out->llama->gpus == 0)
+    if (out->llama->n_ctx == 0)
         return;
     set_workload(&longer, context + MORE, slots);
     set_workload(&wider, context, slots + 1);

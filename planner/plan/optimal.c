@@ -2,7 +2,7 @@
 
 #include "planner/plan/evaluate_parts.h"
 
-enum { ROUNDS = 8 };
+enum { ROUNDS = 12 };
 
 uint64_t vp_optimal_budget(const struct vp_scenario *scenario, const struct vp_train_stage *stage) {
     const struct vp_hardware *hardware = &scenario->hardware;
@@ -23,6 +23,13 @@ static struct vp_recompute no_recompute(struct vp_arena *arena, const struct vp_
     return out;
 }
 
+/* The search for one stage's budget: too much does not fit the device when the step is evaluated,
+ * enough does. */
+struct search {
+    struct vp_train_chain chain;
+    uint64_t enough, too_much, tried; /* bytes */
+};
+
 /* Every layer of the stage by itself: the least that any framework can be told. */
 static void recompute_all(struct vp_recompute *out, const struct vp_train_chain *chain) {
     for (uint32_t i = 0; i < chain->layers; i++)
@@ -30,10 +37,12 @@ static void recompute_all(struct vp_recompute *out, const struct vp_train_chain 
             (struct vp_recompute_layer){.segment = chain->layer[i], .recomputed = true};
 }
 
-static void solve_stage(struct vp_arena *arena, struct vp_recompute *out,
-                        const struct vp_train_chain *chain, uint64_t budget) {
+static void solve(struct vp_arena *arena, struct vp_recompute *out, struct search *search,
+                  uint64_t budget) {
+    const struct vp_train_chain *chain = &search->chain;
     struct vp_recompute_answer answer = {.feasible = false};
     enum vp_recompute_class class = chain->in_flight > 1 ? VP_PLACE_PIPELINE : VP_PLACE_JOINT;
+    search->tried = budget;
     if (!chain->overflow && budget > 0)
         vp_recompute_solve(arena, &answer, &chain->chain, class, budget, chain->in_flight);
     if (answer.feasible)
@@ -42,10 +51,23 @@ static void solve_stage(struct vp_arena *arena, struct vp_recompute *out,
         recompute_all(out, chain);
 }
 
-/* What the evaluated stage needs beyond the device, by the upper end. */
-static uint64_t shortage(const struct vp_result *result, uint32_t stage) {
-    const struct vp_device *device = &result->devices[stage];
-    return vp_above(device->need.high, device->usable_bytes);
+/* The next budget to try after the last one was evaluated; false: the search is over. */
+static bool narrow(struct search *search, const struct vp_device *device) {
+    const uint64_t fine = UINT64_C(1) << 26; /* 64 MiB: allocators round more than that */
+    if (device->need.high <= device->usable_bytes)
+        search->enough = search->tried;
+    else
+        search->too_much = search->tried;
+    return search->too_much > search->enough && search->too_much - search->enough > fine;
+}
+
+static void prepare(struct vp_arena *arena, struct search *search,
+                    const struct vp_scenario *scenario, uint32_t stage) {
+    struct vp_train_stage *plain = VP_NEW(arena, struct vp_train_stage);
+    vp_train_stage_make(arena, plain, scenario, stage);
+    vp_train_chain_make(arena, &search->chain, scenario, plain);
+    search->too_much = vp_optimal_budget(scenario, plain);
+    search->enough = 0;
 }
 
 const struct vp_scenario *vp_optimal_scenario(struct vp_arena *arena,
@@ -54,33 +76,31 @@ const struct vp_scenario *vp_optimal_scenario(struct vp_arena *arena,
         return scenario;
     struct vp_scenario *copy = VP_NEW(arena, struct vp_scenario);
     uint32_t stages = (uint32_t)vp_max(scenario->parallel.pipeline, 1);
-    struct vp_train_chain *chain = VP_NEW_ARRAY(arena, stages, struct vp_train_chain);
-    uint64_t *budget = VP_NEW_ARRAY(arena, stages, uint64_t);
+    struct search *search = VP_NEW_ARRAY(arena, stages, struct search);
+    struct vp_recompute *how = &copy->train.recompute;
     *copy = *scenario;
-    copy->train.recompute = no_recompute(arena, scenario->model);
+    *how = no_recompute(arena, scenario->model);
     for (uint32_t i = 0; i < stages; i++) {
-        struct vp_train_stage *plain = VP_NEW(arena, struct vp_train_stage);
-        vp_train_stage_make(arena, plain, copy, i);
-        vp_train_chain_make(arena, &chain[i], copy, plain);
-        budget[i] = vp_optimal_budget(copy, plain);
+        prepare(arena, &search[i], copy, i);
+        solve(arena, how, &search[i], search[i].too_much);
     }
-    for (uint32_t i = 0; i < stages; i++)
-        solve_stage(arena, &copy->train.recompute, &chain[i], budget[i]);
     for (int round = 0; round < ROUNDS; round++) {
         struct vp_result *result = VP_NEW(arena, struct vp_result);
         bool again = false;
         if (!vp_plan_evaluate(arena, result, copy))
-            break;
+            return copy;
         for (uint32_t i = 0; i < stages; i++) {
-            uint64_t missing = shortage(result, i);
-            if (missing == 0 || budget[i] == 0)
+            if (!narrow(&search[i], &result->devices[i]))
                 continue;
-            budget[i] = vp_above(budget[i], missing + missing / 16);
-            solve_stage(arena, &copy->train.recompute, &chain[i], budget[i]);
+            uint64_t middle = search[i].enough + (search[i].too_much - search[i].enough) / 2;
+            solve(arena, how, &search[i], middle);
             again = true;
         }
         if (!again)
-            break;
+            return copy;
     }
+    for (uint32_t i = 0; i < stages; i++)
+        if (search[i].tried != search[i].enough)
+            solve(arena, how, &search[i], search[i].enough);
     return copy;
 }

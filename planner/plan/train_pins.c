@@ -88,8 +88,8 @@ static void pin_peak(struct vp_train_stage *s, uint64_t measured) {
 /* What is allocated between two steps beyond what is known: small buffers of the framework. */
 static void pin_resting(struct vp_train_stage *s, uint64_t measured) {
     uint64_t known = s->parameter_bytes + s->optimizer_bytes + s->master_bytes + s->fp8_bytes +
-                     s->communication.likely + s->between.likely +
-                     (s->gradients_persist ? s->gradient_bytes : 0);
+                     s->communication.likely + s->between.likely + s->buffer_bytes +
+                     s->placeholder_bytes + (s->gradients_persist ? s->gradient_bytes : 0);
 
     s->static_bytes -= s->workspace.likely;
     s->workspace = vp_exactly(vp_above(measured, known));

@@ -79,23 +79,18 @@ void vp_one_option_plan(struct vp_arena *arena, struct vp_recompute_plan *out,
 
 /* ---- all lengths ---- */
 
-struct candidate {
-    uint32_t k;
-    bool recompute_last;
-    uint64_t peak, time;
-};
-
 /* Candidate i of 2 N: length i / 2 + 1, the last segment kept or recomputed. */
-static struct candidate judge(struct vp_arena *arena, const struct vp_chain *chain, uint32_t i) {
+static struct vp_equal_segments judge(struct vp_arena *arena, const struct vp_chain *chain,
+                                      uint32_t i) {
     struct vp_arena_mark mark = vp_arena_mark(arena);
-    struct candidate c = {.k = i / 2 + 1, .recompute_last = i % 2};
+    struct vp_equal_segments c = {.k = i / 2 + 1, .recompute_last = i % 2};
     struct vp_recompute_plan plan;
     struct vp_chain_schedule schedule;
     struct vp_judgement j;
     vp_equal_plan(arena, &plan, chain, c.k, c.recompute_last);
     vp_plan_schedule(arena, &schedule, chain, &plan);
     vp_judge(arena, &j, chain, &schedule);
-    c.peak = j.peak_bytes;
+    c.peak_bytes = j.peak_bytes;
     c.time = j.time;
     vp_arena_rewind(arena, mark);
     return c;
@@ -103,16 +98,21 @@ static struct candidate judge(struct vp_arena *arena, const struct vp_chain *cha
 
 void vp_recompute_equal(struct vp_arena *arena, struct vp_recompute_answer *out,
                         const struct vp_chain *chain, uint64_t budget_bytes) {
-    struct candidate best = {.time = UINT64_MAX};
+    struct vp_equal_segments best = {.time = UINT64_MAX};
     uint32_t count = 2 * (chain->body_end - chain->body_first);
-    *out = (struct vp_recompute_answer){.least_bytes = count ? UINT64_MAX : 0, .labels = count};
+    struct vp_equal_segments *all = VP_NEW_ARRAY(arena, count, struct vp_equal_segments);
+    *out = (struct vp_recompute_answer){.least_bytes = count ? UINT64_MAX : 0,
+                                        .labels = count,
+                                        .lengths = all,
+                                        .length_count = count};
     for (uint32_t i = 0; i < count; i++) {
-        struct candidate c = judge(arena, chain, i);
-        out->least_bytes = vp_min(out->least_bytes, c.peak);
-        if (c.peak > budget_bytes)
+        all[i] = judge(arena, chain, i);
+        out->least_bytes = vp_min(out->least_bytes, all[i].peak_bytes);
+        if (all[i].peak_bytes > budget_bytes)
             continue;
-        if (c.time < best.time || (c.time == best.time && c.peak < best.peak))
-            best = c;
+        if (all[i].time < best.time ||
+            (all[i].time == best.time && all[i].peak_bytes < best.peak_bytes))
+            best = all[i];
         out->feasible = true;
     }
     if (!out->feasible)
@@ -126,8 +126,8 @@ void vp_recompute_equal_frontier(struct vp_arena *arena, struct vp_frontier *out
     uint32_t count = 2 * (chain->body_end - chain->body_first);
     struct vp_frontier_point *points = VP_NEW_ARRAY(arena, count, struct vp_frontier_point);
     for (uint32_t i = 0; i < count; i++) {
-        struct candidate c = judge(arena, chain, i);
-        points[i] = (struct vp_frontier_point){c.peak, c.time, c.time};
+        struct vp_equal_segments c = judge(arena, chain, i);
+        points[i] = (struct vp_frontier_point){c.peak_bytes, c.time, c.time};
     }
     *out = (struct vp_frontier){.exact = true};
     vp_frontier_close(out, points, count);

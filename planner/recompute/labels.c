@@ -175,6 +175,8 @@ static bool enter(struct vp_label *list, uint32_t *skyline, uint32_t *count, uin
 
 /* Drops what is beaten. Times within one grain count as equal: 1 is exact. */
 static void sweep(struct maker *m, uint64_t grain) {
+    if (m->count == 0)
+        return;
     struct vp_arena_mark mark = vp_arena_mark(&m->scratch);
     uint32_t *skyline = VP_NEW_ARRAY(&m->scratch, m->count, uint32_t), count = 0, kept = 0;
     qsort(m->list, m->count, sizeof *m->list, by_time);

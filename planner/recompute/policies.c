@@ -80,9 +80,12 @@ static void solve(struct finder *f, enum vp_policy_kind kind) {
     row->known = row->fits = row->answer.feasible;
     row->peak_bytes = row->answer.peak_bytes;
     row->time = row->answer.time;
-    if (!row->known && row->answer.least_bytes) { /* what the class needs at the least */
+    if (!row->known) /* what the class needs at the least, 0 when it is not known */
         row->peak_bytes = row->answer.least_bytes;
-    }
+    for (uint32_t i = 0; kind == VP_POLICY_EQUAL && row->known && i < row->answer.length_count; i++)
+        if (row->answer.lengths[i].time == row->time &&
+            row->answer.lengths[i].peak_bytes == row->peak_bytes && !row->number)
+            row->number = row->answer.lengths[i].k;
 }
 
 static uint64_t tape_ratio(const struct vp_chain *c) {

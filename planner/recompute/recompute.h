@@ -43,6 +43,13 @@ struct vp_recompute_proof {
     uint64_t limit; /* extra time up to which labels were kept */
 };
 
+/* One length of equal segments. */
+struct vp_equal_segments {
+    uint32_t k;
+    bool recompute_last;
+    uint64_t peak_bytes, time;
+};
+
 struct vp_recompute_answer {
     bool feasible;
     bool optimal;         /* time == bound */
@@ -55,6 +62,8 @@ struct vp_recompute_answer {
     struct vp_recompute_plan plan;     /* not of the multi-level classes */
     struct vp_chain_schedule schedule; /* the operations of one microbatch */
     struct vp_recompute_proof proof;
+    const struct vp_equal_segments *lengths; /* equal segments: all of them, fitting or not */
+    uint32_t length_count;
     const char *cap; /* NULL, or the cap that made the answer inexact or kept it from being found */
 };
 

@@ -285,6 +285,9 @@ static void backward(struct vp_torch *t, const struct vp_torch_graph *g, uint32_
     switch (n->kind) {
     case VP_TORCH_NORM:
         out[0] = vp_torch_norm_back(t, n, grad);
+        if (trains_norms(t))
+            vp_torch_gradient(t, i, 0, n->in_width / n->groups * (n->layer_norm ? 2 : 1),
+                              t->gradient_bytes);
         return;
     case VP_TORCH_LINEAR:
         out[0] = vp_torch_linear_back(t, g, i, grad, needs[n->in[0]]);

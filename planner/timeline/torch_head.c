@@ -3,7 +3,7 @@
  * that the caller holds. */
 #include "planner/timeline/torch_parts.h"
 
-enum { CHUNKS = 8 }; /* torchtune CEWithChunkedOutputLoss */
+enum { MAX_CHUNKS = 64 };
 
 static uint64_t vocabulary(const struct vp_torch *t) {
     return vp_ceil_div(t->vocab, t->layout.vocab);
@@ -64,23 +64,24 @@ static uint32_t in_place(struct vp_torch *t, uint32_t *logits) {
 /* The hidden states go through the head in pieces; their logits all exist when the backward pass
  * begins, in fp32 too unless the loss is compiled. */
 static uint32_t chunked(struct vp_torch *t) {
-    uint64_t e = vp_torch_width_bytes(t), rows = vp_ceil_div(t->tokens, CHUNKS);
-    uint32_t part[CHUNKS], log[CHUNKS], grad[CHUNKS];
+    uint64_t chunks = vp_min(vp_max(t->rules->loss_chunks, 1), MAX_CHUNKS);
+    uint64_t e = vp_torch_width_bytes(t), rows = vp_ceil_div(t->tokens, chunks);
+    uint32_t part[MAX_CHUNKS], log[MAX_CHUNKS], grad[MAX_CHUNKS];
 
-    for (int i = 0; i < CHUNKS; i++)
+    for (uint64_t i = 0; i < chunks; i++)
         part[i] = scores(t, rows, e);
-    for (int i = 0; i < CHUNKS && !t->compiled; i++)
+    for (uint64_t i = 0; i < chunks && !t->compiled; i++)
         log[i] = scores(t, rows, 4);
-    for (int i = 0; i < CHUNKS; i++) {
+    for (uint64_t i = 0; i < chunks; i++) {
         grad[i] = scores(t, rows, e);
         if (!t->compiled)
             vp_torch_drop(t, log[i]);
     }
-    for (int i = 0; i < CHUNKS; i++)
+    for (uint64_t i = 0; i < chunks; i++)
         vp_torch_drop(t, part[i]);
     head_gradient(t);
     uint32_t out = hidden_gradient(t);
-    for (int i = 0; i < CHUNKS; i++)
+    for (uint64_t i = 0; i < chunks; i++)
         vp_torch_drop(t, grad[i]);
     return out;
 }

@@ -150,7 +150,7 @@ static void reduce(struct step *p, uint32_t row, uint64_t whole, uint64_t part) 
 
 static bool reduces(const struct step *p) {
     const struct vp_scenario *s = p->t.scenario;
-    return (s->parallel.fsdp || s->parallel.zero >= 2) && s->parallel.data > 1;
+    return (s->parallel.fsdp || s->parallel.zero >= 2) && vp_train_copies(s) > 1;
 }
 
 /* Of the whole gradients that a stage counts, the buffer that is reduced: where it has a type of
@@ -364,7 +364,7 @@ static void end_pass(struct step *p, struct pass *pass) {
     } else if (t->scenario->parallel.fsdp || reduces(p)) {
         uint64_t bytes[] = {stage->embedding_gradient_bytes, stage->head_gradient_bytes};
         for (uint32_t i = 0; i < 2; i++) {
-            struct vp_sum whole = vp_sum_mul(vp_sum(bytes[i]), t->scenario->parallel.data);
+            struct vp_sum whole = vp_sum_mul(vp_sum(bytes[i]), vp_train_copies(t->scenario));
             t->overflow |= whole.overflow;
             reduce(p, embedding + i, whole.v, bytes[i]);
         }

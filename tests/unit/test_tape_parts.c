@@ -64,7 +64,8 @@ static void linear_attention(void **state) {
     uint64_t out = 2 * T * values * 3 + 4 * T * 4; /* gated norm: both inputs; the output */
     assert_int_equal(saved(), norm + rule + 4 * T * 2 * 4 + out);
     recurrent(VP_LINEAR_KDA); /* a decay per channel, and low-rank inputs */
-    assert_int_equal(saved(), norm + rule + 4 * T * 2 * keys + out + 2 * T * 2 * 12);
+    assert_int_equal(saved(),
+                     norm + rule + 4 * T * 2 * keys + out + 2 * T * 2 * 12 + 2 * T * 4 * chunk);
     recurrent(VP_LINEAR_LIGHTNING);
     saved();
     assert_int_equal(group_bytes(VP_TAPE_STATE) + group_bytes(VP_TAPE_NORM),

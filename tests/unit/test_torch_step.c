@@ -191,7 +191,7 @@ static void everything_is_given_back(void **state) {
         b.scenario.train.recompute.kind = recomputed == 0   ? VP_RECOMPUTE_NONE
                                           : recomputed == 1 ? VP_RECOMPUTE_FULL
                                                             : VP_RECOMPUTE_SELECTIVE;
-        b.scenario.train.accumulation = 2;
+        b.scenario.train.accumulation = b.scenario.parallel.microbatches = 2;
         struct vp_walk *w = walk(&b);
         const struct vp_train_stage *s = make(&b);
         assert_int_equal(w->now.bytes, s->parameter_bytes + s->optimizer_bytes);
@@ -241,6 +241,8 @@ static void recomputation_keeps_inputs(void **state) {
     (void)state;
     struct builder b;
     begin(&b, llama(4));
+    b.scenario.train.sequence = 512; /* activations are most of it */
+    b.scenario.train.ops.attention = VP_IMPL_FLASH;
     uint64_t plain = walk(&b)->steady.peak.component[VP_C_ACTIVATIONS];
     b.scenario.train.recompute.kind = VP_RECOMPUTE_SELECTIVE;
     uint64_t selective = walk(&b)->steady.peak.component[VP_C_ACTIVATIONS];
@@ -262,7 +264,7 @@ static void accumulation_keeps_gradients(void **state) {
     const struct vp_train_stage *s = make(&b);
     struct vp_walk *w = walk(&b);
     assert_int_equal(w->steady.phase[0].component[VP_C_GRADIENTS], 0);
-    b.scenario.train.accumulation = 4;
+    b.scenario.train.accumulation = b.scenario.parallel.microbatches = 4;
     w = walk(&b);
     assert_true(w->steady.phase[0].component[VP_C_GRADIENTS] >= s->gradient_bytes);
     builder_end(&b);
@@ -274,6 +276,7 @@ static void fsdp_gathers_layers(void **state) {
     struct builder b;
     begin(&b, llama(4));
     b.scenario.parallel.fsdp = true;
+    b.scenario.train.micro_batch = b.scenario.train.sequence = 1; /* weights are all there is */
     b.scenario.parallel.data = b.scenario.hardware.count = 4;
     const struct vp_train_stage *s = make(&b);
     uint64_t layer = s->layer[0].gathered_bytes;
