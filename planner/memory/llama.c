@@ -206,6 +206,7 @@ static uint64_t largest_of(const struct vp_llama_place *place) {
 void vp_llama_size(struct vp_llama_work *w) {
     set_places(w);
     w->plan->overflow = false;
+    w->plan->token_bytes = w->plan->state_bytes = 0;
     vp_llama_place_layers(w);
     vp_llama_cut(w);
     if (!is_sane(w))

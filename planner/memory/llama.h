@@ -43,16 +43,18 @@ struct vp_llama_place {
 struct vp_llama_plan {
     struct vp_llama_place place[VP_LLAMA_PLACES];
     uint32_t places;
-    uint32_t gpus;                     /* the first so many are GPUs */
-    uint64_t n_ctx;                    /* tokens over all slots, after padding or fit */
-    uint64_t cells, streams;           /* of the cache of full-attention layers */
-    uint64_t window_cells;             /* of sliding-window layers; 0: none */
-    uint64_t gpu_layers;               /* after fit; the output layer counts */
-    uint64_t host_experts;             /* fit: experts of so many first layers stay on the host */
-    uint64_t layer_slots;              /* blocks + 1 */
-    bool fitted;                       /* context or layers were chosen by the engine's own fit */
-    bool pipeline;                     /* copies of inputs for overlapping several GPUs */
-    bool flash;                        /* flash attention, "auto" resolved */
+    uint32_t gpus;           /* the first so many are GPUs */
+    uint64_t n_ctx;          /* tokens over all slots, after padding or fit */
+    uint64_t cells, streams; /* of the cache of full-attention layers */
+    uint64_t window_cells;   /* of sliding-window layers; 0: none */
+    uint64_t token_bytes;    /* of all layers whose cache grows with the context */
+    uint64_t state_bytes;    /* of all recurrent layers, one sequence, without rollback copies */
+    uint64_t gpu_layers;     /* after fit; the output layer counts */
+    uint64_t host_experts;   /* fit: experts of so many first layers stay on the host */
+    uint64_t layer_slots;    /* blocks + 1 */
+    bool fitted;             /* context or layers were chosen by the engine's own fit */
+    bool pipeline;           /* copies of inputs for overlapping several GPUs */
+    bool flash;              /* flash attention, "auto" resolved */
     const struct vp_gguf_table *table; /* of the model: read, or made up */
     const char *refused; /* why llama.cpp would not start (quantised V without flash attention,
                             cache length not a multiple of its block); NULL: it does */

@@ -161,6 +161,10 @@ static void put_kind(struct vp_llama_work *w, uint32_t place, const struct vp_at
     struct vp_sum bytes = vp_sum_plus(cache_tensor(w, gpu, w->set->type_k, key, cells),
                                       cache_tensor(w, gpu, w->set->type_v, value, cells));
     bytes = vp_sum_mul(bytes, layers);
+    if (!window)
+        w->plan->token_bytes +=
+            layers * (vp_dtype_bytes(w->set->type_k, vp_sum(key)).v +
+                      (value > 0 ? vp_dtype_bytes(w->set->type_v, vp_sum(value)).v : 0));
     struct vp_row *row = vp_llama_put(w, place, VP_LLAMA_KV, VP_FORMULA_LL_KV,
                                       window       ? "window layers"
                                       : value == 0 ? "latent layers"
@@ -192,6 +196,7 @@ static void put_state(struct vp_llama_work *w, uint32_t place, const struct vp_a
         vp_sum_plus(vp_llama_allocated(gpu, VP_DTYPE_FP32, conv, vp_sum_mul(each, conv)),
                     vp_llama_allocated(gpu, VP_DTYPE_FP32, state, vp_sum_mul(each, state)));
     bytes = vp_sum_mul(bytes, layers);
+    w->plan->state_bytes += layers * STATE_BYTES * (conv + state);
     struct vp_row *row = vp_llama_put(w, place, VP_LLAMA_STATE, VP_FORMULA_LL_STATE,
                                       "recurrent layers", vp_exactly(vp_llama_check(w, bytes)));
     row->layers = layers;

@@ -32,23 +32,14 @@ static void fill_host(struct vp_result *out, uint32_t index) {
     host->reserved_bytes = host->need.likely;
 }
 
-/* Sums over all devices: bytes that one more token adds, states of one sequence. */
+/* Over all devices. */
 static void report_cache(struct vp_result *out) {
     const struct vp_llama_plan *plan = out->llama;
     struct vp_kv_report *r = &out->kv;
-    uint64_t slots = vp_max(out->scenario->llama.slots, 1);
 
-    for (uint32_t i = 0; i < out->ledger.count; i++) {
-        const struct vp_row *row = &out->ledger.rows[i];
-        bool window = plan->window_cells > 0 && row->inputs > 1 &&
-                      row->input[1].value == plan->window_cells &&
-                      plan->window_cells != plan->cells;
-        if (row->formula == VP_FORMULA_LL_KV && !window && plan->n_ctx > 0)
-            r->bytes_per_token += row->bytes.likely / plan->n_ctx;
-        if (row->formula == VP_FORMULA_LL_STATE)
-            r->state_bytes_per_sequence += row->bytes.likely / slots;
-    }
     r->known = true;
+    r->bytes_per_token = plan->token_bytes;
+    r->state_bytes_per_sequence = plan->state_bytes;
     r->max_context = out->scenario->serve.context;
     r->block_size = 1;
     r->blocks = r->tokens = plan->n_ctx;

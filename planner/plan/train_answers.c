@@ -90,15 +90,16 @@ static struct vp_sum share(enum vp_dtype dtype, uint64_t elements, uint64_t rank
 }
 
 /* Parameters x bytes of parameter, gradient, master and two states, each by the ranks that divide
- * it (ZeRO paper), + 34 bytes x tokens x hidden x layers (Korthikanti et al. 2022, without scores),
- * by those that divide the model; with full recomputation the layers' inputs instead. */
+ * it (ZeRO paper), + 34 bytes x tokens x hidden x layers (Korthikanti et al. 2022, without scores)
+ * by the tensor-parallel ones: a pipeline stage has as many micro batches in flight as there are
+ * stages. With full recomputation the layers' inputs instead. */
 static void set_first_order(struct vp_result *out) {
     const struct vp_scenario *scenario = out->scenario;
     const struct vp_train *train = &scenario->train;
     const struct vp_model *model = scenario->model;
     struct vp_first_order *rule = &out->first_order;
     struct vp_train_shards shards = vp_train_shards_of(scenario, false);
-    uint64_t ranks = vp_max(scenario->parallel.tensor, 1) * vp_max(scenario->parallel.pipeline, 1);
+    uint64_t tensor = vp_max(scenario->parallel.tensor, 1);
     uint64_t a_token = train->recompute.kind == VP_RECOMPUTE_FULL ? 2 : 34;
     uint64_t trained = out->params_trainable;
     struct vp_sum all = share(train->parameters, out->params_total, shards.parameters);
@@ -113,8 +114,8 @@ static void set_first_order(struct vp_result *out) {
     struct vp_sum total = vp_sum_plus(all, tape);
     if (total.overflow || total.v > INT64_MAX)
         return;
-    rule->weights_bytes = all.v / ranks;
-    rule->activation_bytes = tape.v / ranks;
+    rule->weights_bytes = all.v / tensor / vp_max(scenario->parallel.pipeline, 1);
+    rule->activation_bytes = tape.v / tensor;
     rule->total_bytes = rule->weights_bytes + rule->activation_bytes;
     rule->misses_bytes = (int64_t)out->devices[out->worst].need.likely - (int64_t)rule->total_bytes;
 }

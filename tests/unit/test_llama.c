@@ -85,6 +85,7 @@ static void a_cache_is_cells_times_widths(void **state) {
     llama8b();
     rig_plan(&rig);
     assert_int_equal(rig_buffer(&rig, "GPU0", VP_LLAMA_KV), MIB(512));
+    assert_int_equal(rig.plan.token_bytes, 131072);
     rig.scenario.llama.context = 5000; /* rounded up to 5120 */
     assert_int_equal(rig_plan(&rig)->n_ctx, 5120);
     assert_int_equal(rig_buffer(&rig, "GPU0", VP_LLAMA_KV), MIB(640));
@@ -144,6 +145,7 @@ static void recurrent_states_are_per_sequence_and_copy(void **state) {
     rig.scenario.llama.rollback = 12;
     rig_plan(&rig);
     assert_mib(rig_buffer(&rig, "GPU0", VP_LLAMA_STATE), 778050);
+    assert_mib(rig.plan.state_bytes, 14962);
 }
 
 static void mamba_has_states_only(void **state) {
