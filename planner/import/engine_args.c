@@ -344,6 +344,7 @@ void vp_engine_env_read(struct vp_reading *r, const struct vp_node *env) {
             keep(r->ctx, &engine->env, &engine->env_count, name, env->items[i]);
         for (size_t k = 0; k < sizeof USED_ENV / sizeof *USED_ENV; k++)
             arg->used |= engine->kind == VP_ENGINE_VLLM && strcmp(name, USED_ENV[k]) == 0;
+        arg->used |= r->out->training && vp_text_ends(name, "_ALLOC_CONF");
     }
 }
 

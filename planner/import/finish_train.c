@@ -84,14 +84,15 @@ static void resolve_compute(struct vp_scenario *s) {
     const struct vp_train *t = &s->train;
     if (p->compute == VP_DTYPE_UNSET) {
         bool half = says(s, "bf16") || says(s, "fp16");
-        p->compute = t->parameters != VP_DTYPE_UNSET ? t->parameters
+        bool casts = half && s->parallel.fsdp; /* fp32 shards, gathered in 16 bit */
+        p->compute = t->parameters != VP_DTYPE_UNSET && !casts ? t->parameters
                      : half                      ? (says(s, "bf16") ? VP_DTYPE_BF16 : VP_DTYPE_FP16)
                      : is_plain(s->model->dtype) ? s->model->dtype
                                                  : VP_DTYPE_BF16;
         vp_finish_note(s, VP_F_COMPUTE, VP_ORIGIN_DERIVED,
-                       t->parameters != VP_DTYPE_UNSET ? "train.dtype.parameters"
-                       : half                          ? "the framework's own switch"
-                                                       : "the type of the model's description");
+                       t->parameters != VP_DTYPE_UNSET && !casts ? "train.dtype.parameters"
+                       : half                                    ? "the framework's own switch"
+                              : "the type of the model's description");
     }
     p->kv_cache = p->compute; /* nothing is cached; a finished scenario names a type */
 }
@@ -116,7 +117,7 @@ static void resolve_types(struct vp_ctx *ctx, struct vp_scenario *s) {
     if (mixed && half)
         set_dtype(s, VP_F_TRAIN_MASTER, &t->master, VP_DTYPE_FP32, why);
     if (!vp_finish_is_given(s, VP_F_AUTOCAST) && s->engine.kind == VP_ENGINE_TRANSFORMERS &&
-        (says(s, "bf16") || says(s, "fp16")) && t->parameters == VP_DTYPE_FP32)
+        (says(s, "bf16") || says(s, "fp16")) && t->parameters == VP_DTYPE_FP32 && !s->parallel.fsdp)
         set_dtype(s, VP_F_AUTOCAST, &t->autocast, says(s, "bf16") ? VP_DTYPE_BF16 : VP_DTYPE_FP16,
                   "bf16 or fp16 of Trainer");
 }

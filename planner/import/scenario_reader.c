@@ -226,6 +226,15 @@ static void check_root_keys(struct vp_reading *r, const struct vp_node *root) {
     }
 }
 
+/* --batch counts what a step takes at once: sequences in flight, or those of a micro batch. */
+static bool read_serve_key(struct vp_reading *r, const char *key, const struct vp_node *node) {
+    if (r->out->training && r->from_flags && strcmp(key, "concurrency") == 0) {
+        vp_value_read(r, VP_F_MICRO_BATCH, node, VP_ORIGIN_FILE, "serve.concurrency");
+        return true;
+    }
+    return vp_serve_key(r, key, node);
+}
+
 static void read_fields(struct vp_reading *r, const struct vp_node *root) {
     static const char *const KEEP[] = {"keep"}, *const CONTEXT[] = {"context"};
     static const char *const ENGINE[] = {"args", "env", "versions", "torch"};
@@ -243,7 +252,7 @@ static void read_fields(struct vp_reading *r, const struct vp_node *root) {
     read_section(r, root, "engine", read_engine_key, ENGINE, 4);
     read_section(r, root, "parallel", read_parallel_key, CONTEXT, 1);
     read_section(r, root, "precision", read_precision_key, KEEP, 1);
-    read_section(r, root, "serve", vp_serve_key, NULL, 0);
+    read_section(r, root, "serve", read_serve_key, NULL, 0);
     read_section(r, root, "train", vp_train_key, TRAIN, 5);
     vp_scenario_read_budget(r, vp_node_get(root, "budget"));
 }

@@ -17,6 +17,7 @@ enum {
 /* What the layers on one device ask for, and who asks most. */
 struct phases {
     struct vp_sum logits, inner; /* inner: the larger of feed-forward, attention, recurrence */
+    struct vp_sum stuck;         /* beside the logits, where the allocator cannot use the gaps */
     enum vp_llama_phase phase;   /* of inner */
     struct vp_sum masks;         /* attention masks of its layers */
     struct vp_sum indices;       /* rows of the cache that a batch is written to */
@@ -203,12 +204,28 @@ static void note_used(const struct vp_llama_work *w, struct used *used,
 
 /* ---- one device ---- */
 
-static struct vp_sum logits(const struct vp_llama_work *w, const struct used *used) {
+static struct vp_sum logits_of(const struct vp_llama_work *w, const struct used *used) {
     const struct vp_model *model = w->model;
     bool sinks = used->full ? used->full->sinks : used->window && used->window->sinks;
     uint64_t vectors = used->recurrent || sinks ? 2 : 1;
 
     return tokens_of(model->vocab + vectors * model->hidden, w->outputs);
+}
+
+/* Where keys and values are as wide as the hidden state, a mask that is smaller than one leaves
+ * gaps that the logits cannot use (Qwen1.5 4B below 5120 cells: 19 MiB). */
+static struct vp_sum stuck(const struct vp_llama_work *w, const struct used *used,
+                           const struct phases *p) {
+    const struct vp_attention *a = used->full ? used->full : used->window;
+    struct vp_sum hidden = tokens_of(w->model->hidden, w->tokens);
+    uint64_t key, value;
+
+    if (!a || p->masks.v >= hidden.v)
+        return vp_sum(0);
+    vp_llama_cache_widths(w, a, &key, &value);
+    if (vp_min(key, value) < w->model->hidden)
+        return vp_sum(0);
+    return vp_sum_plus(vp_sum_plus(p->masks, p->indices), vp_sum_mul(hidden, 3));
 }
 
 /* home: a GPU's index, or VP_LLAMA_HOST; all: every layer wherever it is. */
@@ -236,9 +253,11 @@ static struct phases phases_of(struct vp_llama_work *w, int16_t home, bool all) 
     }
     p.output = (all || w->home[model->layer_count] == home) && model->lm_head;
     if (p.output)
-        p.logits = logits(w, &used);
+        p.logits = logits_of(w, &used);
     p.masks = mask_bytes(w, &here, mask_element(w));
     p.indices = vp_sum_plus(small_inputs(w, &here), tokens_of(1, w->outputs));
+    if (p.output)
+        p.stuck = stuck(w, &here, &p);
     /* the 32-bit mask and its 16-bit copy, before anything else runs */
     if (w->rules->mask_cast && w->flash) {
         struct vp_sum cast =
@@ -251,10 +270,12 @@ static struct phases phases_of(struct vp_llama_work *w, int16_t home, bool all) 
 static struct vp_sum most_of(const struct phases *p, enum vp_llama_phase *phase) {
     struct vp_sum inner = vp_sum_plus(vp_sum_plus(p->inner, p->masks), p->indices);
 
+    struct vp_sum logits = vp_sum_plus(p->logits, p->logits.v > 0 ? p->stuck : vp_sum(0));
+
     if (!p->layers)
         inner = vp_sum(0);
-    *phase = p->logits.v > inner.v ? VP_LLAMA_PHASE_LOGITS : p->phase;
-    return larger(p->logits, inner);
+    *phase = logits.v > inner.v ? VP_LLAMA_PHASE_LOGITS : p->phase;
+    return larger(logits, inner);
 }
 
 /* Several GPUs work on consecutive batches: inputs exist `copies` times, and hidden states wait
@@ -330,7 +351,7 @@ static struct vp_sum largest_copy(struct vp_llama_work *w) {
         note_used(w, &used, &w->model->blocks[b].attention);
     return larger(most, vp_sum_plus(vp_llama_allocated(true, output->type, output->ne[0],
                                                        vp_sum(output->bytes)),
-                                    logits(w, &used)));
+                                    logits_of(w, &used)));
 }
 
 /* ---- the buffers ---- */

@@ -12,6 +12,7 @@
 #include "planner/plan/sleep.h"
 #include "planner/plan/suggest.h"
 #include "planner/plan/train_answers.h"
+#include "planner/plan/train_peaks.h"
 
 /* ---- what was not said ---- */
 
@@ -103,6 +104,7 @@ enum vp_status vp_plan_run(struct vp_ctx *ctx, struct vp_result *out,
         vp_llama_answers(ctx, out);
         break;
     case VP_ACCOUNT_TRAIN:
+        vp_train_check_allocator(ctx, scenario);
         vp_train_answers(ctx, out);
         break;
     }

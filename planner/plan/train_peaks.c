@@ -23,30 +23,56 @@ static const char *value_of(const struct vp_engine_arg *list, uint32_t count, co
     return NULL;
 }
 
-/* On ROCm expandable segments work from torch 2.11 on. */
+/* On ROCm expandable segments work from torch 2.11 and ROCm 7 on. */
 static bool expandable_works(const struct vp_scenario *scenario) {
     const struct vp_version *torch = &scenario->engine.torch;
-    return !vp_text_eq(scenario->hardware.gpu.vendor, "amd") || torch->part[0] > 2 ||
-           (torch->part[0] == 2 && torch->part[1] >= 11);
+    struct vp_version rocm;
+    if (!vp_text_eq(scenario->hardware.gpu.vendor, "amd"))
+        return true;
+    if (scenario->hardware.rocm && vp_version_parse(&rocm, scenario->hardware.rocm) &&
+        rocm.part[0] < 7)
+        return false;
+    return torch->part[0] > 2 || (torch->part[0] == 2 && torch->part[1] >= 11);
+}
+
+/* The variable that torch reads: the new name wins. */
+static const struct vp_engine_arg *configuration(const struct vp_engine *engine) {
+    static const char *const NAMES[] = {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF",
+                                        "PYTORCH_HIP_ALLOC_CONF"};
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        for (uint32_t k = 0; k < engine->env_count; k++)
+            if (strcmp(engine->env[k].key, NAMES[i]) == 0)
+                return &engine->env[k];
+    return NULL;
+}
+
+void vp_train_check_allocator(struct vp_ctx *ctx, const struct vp_scenario *scenario) {
+    const struct vp_engine_arg *conf = configuration(&scenario->engine);
+    struct vp_allocator_settings set = vp_allocator_defaults();
+    struct vp_allocator_notes notes = {.count = 0};
+    if (!conf)
+        return;
+    vp_allocator_parse(ctx->arena, &set, &notes, conf->value, expandable_works(scenario));
+    for (uint32_t i = 0; i < notes.count && i < VP_ALLOCATOR_NOTES; i++) {
+        const struct vp_allocator_note *note = &notes.item[i];
+        bool fatal = note->fault != VP_ALLOC_NO_EFFECT;
+        vp_diag_add(ctx->diags, fatal ? VP_D_ALLOCATOR : VP_D_ARG_IGNORED, &conf->pos,
+                    "%s: %.100s: %s%s", conf->key, note->key, note->text,
+                    fatal ? "; the whole setting is left out of account" : "");
+    }
 }
 
 struct vp_allocator_settings vp_train_allocator(struct vp_arena *arena,
                                                 const struct vp_scenario *scenario,
                                                 const struct vp_train_stage *stage) {
-    static const char *const NAMES[] = {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF",
-                                        "PYTORCH_HIP_ALLOC_CONF"};
     const struct vp_engine *engine = &scenario->engine;
+    const struct vp_engine_arg *conf = configuration(engine);
     struct vp_allocator_settings out = vp_allocator_defaults(), set = out;
     struct vp_allocator_notes notes;
     bool works = expandable_works(scenario);
 
-    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
-        const char *text = value_of(engine->env, engine->env_count, NAMES[i]);
-        if (text && vp_allocator_parse(arena, &set, &notes, text, works)) {
-            out = set;
-            break;
-        }
-    }
+    if (conf && vp_allocator_parse(arena, &set, &notes, conf->value, works))
+        out = set;
     if (vp_text_eq(value_of(engine->args, engine->arg_count, "expandable_segments"), "true"))
         out.expandable = works;
     out.device_bytes = scenario->hardware.memory_bytes;

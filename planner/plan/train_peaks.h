@@ -20,4 +20,7 @@ bool vp_train_is_torch(const struct vp_scenario *scenario, const struct vp_train
 struct vp_amount vp_train_peaks(struct vp_arena *arena, const struct vp_scenario *scenario,
                                 struct vp_train_stage *stage, uint64_t *first_step_peak);
 
+/* Reports what torch would refuse or ignore in PYTORCH_ALLOC_CONF (engine.env). */
+void vp_train_check_allocator(struct vp_ctx *ctx, const struct vp_scenario *scenario);
+
 #endif

@@ -110,7 +110,7 @@ struct vp_torch {
         row; /* of the layer in stage->layer; gradients of embedding and head have rows behind */
 
     /* sizes of one rank */
-    uint64_t tokens, batch, sequence, hidden, vocab;
+    uint64_t tokens, sequence, hidden, vocab;
     uint64_t stream_tokens; /* of them, on the residual stream (sequence parallelism divides it) */
     uint64_t stream_bytes;  /* bytes per element: residual stream */
     uint64_t compute_bytes; /* of quantised matrices, and of matrices under autocast */
@@ -118,7 +118,6 @@ struct vp_torch {
     uint64_t weight_bytes;  /* of parameters as they work (gathered type) */
     uint64_t gradient_bytes;
     bool autocast, mixed; /* mixed: FSDP's, 32-bit shards that are gathered in 16 bit */
-    bool sharded;         /* weights are gathered layer by layer */
     bool compiled;
 
     /* gradients of the layer at work, VP_TORCH_SLOTS for each node (weight, A, B), and those that
@@ -139,8 +138,6 @@ uint32_t vp_torch_share(struct vp_torch *t, uint32_t id);
 void vp_torch_drop(struct vp_torch *t, uint32_t id);
 /* Drops `old`, after `new` was made from it. */
 uint32_t vp_torch_become(struct vp_torch *t, uint32_t old, uint32_t new_id);
-/* A temporary that is gone at once. */
-void vp_torch_touch(struct vp_torch *t, uint64_t rows, uint64_t width, uint64_t bytes);
 /* Hands a holder over to the tape; drops it where nothing is recorded. */
 void vp_torch_keep(struct vp_torch *t, uint32_t id);
 void vp_torch_keep_shared(struct vp_torch *t, uint32_t id);

@@ -47,7 +47,6 @@ static void set_types(struct vp_torch *t) {
     t->adapter_bytes = train->lora.enabled ? width_of(train->lora.dtype) : 0;
     if (t->mixed || t->autocast)
         t->adapter_bytes = vp_min(t->adapter_bytes, t->compute_bytes);
-    t->sharded = s->parallel.fsdp || s->parallel.zero >= 3;
     t->gradient_bytes = t->mixed ? t->weight_bytes : width_of(train->gradients);
     t->compiled = train->compile;
 }
@@ -436,8 +435,7 @@ static void prepare(struct step *p) {
     t->tokens = vp_tape_tokens(s);
     t->stream_tokens =
         vp_ceil_div(t->tokens, s->parallel.sequence ? vp_max(s->parallel.tensor, 1) : 1);
-    t->batch = s->train.micro_batch;
-    t->sequence = vp_ceil_div(t->tokens, vp_max(t->batch, 1));
+    t->sequence = vp_ceil_div(t->tokens, vp_max(s->train.micro_batch, 1));
     t->hidden = s->model->hidden;
     t->vocab = s->model->vocab;
     for (uint32_t b = 0; b < s->model->block_count; b++) {

@@ -83,10 +83,6 @@ uint32_t vp_torch_become(struct vp_torch *t, uint32_t old, uint32_t new_id) {
     return new_id;
 }
 
-void vp_torch_touch(struct vp_torch *t, uint64_t rows, uint64_t width, uint64_t bytes) {
-    vp_torch_drop(t, vp_torch_take(t, rows, width, bytes));
-}
-
 void vp_torch_push(struct vp_torch *t, struct vp_torch_stack *stack, uint32_t id) {
     if (stack->depth == stack->capacity)
         stack->id = grown(t, stack->id, &stack->capacity, sizeof *stack->id);

@@ -83,7 +83,10 @@ static void rows_in_time(void **state) {
     probe->from = probe->to = VP_STEP_PROFILE;
     add(VP_C_KV_CACHE, 0, 20)->from = VP_STEP_CAPTURE;
     add(VP_C_WEIGHTS, 1, 1000);
-    static const uint64_t WANT[] = {100, 180, 170, 170};
+    struct vp_row *tape = add(VP_C_ACTIVATIONS, 0, 7); /* of a training step, which has instants */
+    tape->from = VP_STEP_FORWARD;                      /* of its own */
+    tape->to = VP_STEP_BACKWARD;
+    static const uint64_t WANT[VP_STEP_COUNT] = {100, 180, 170, 170, 7, 7, 0, 0};
     for (int step = 0; step < VP_STEP_COUNT; step++)
         assert_int_equal(vp_ledger_at(&ledger, 0, (enum vp_step)step).likely, WANT[step]);
     assert_int_equal(vp_ledger_peak(&ledger, 0), VP_STEP_PROFILE);
