@@ -67,7 +67,7 @@ static const char *settings_text(struct vp_arena *arena, const struct vp_result 
     vp_buf_printf(&out, "; %" PRIu64 " of %" PRIu64 " layers on GPUs, the output layer counted",
                   plan->gpu_layers, plan->layer_slots);
     if (plan->host_experts > 0)
-        vp_buf_printf(&out, ", experts of the first %" PRIu64 " on the host", plan->host_experts);
+        vp_buf_printf(&out, ", experts of %" PRIu64 " of them on the host", plan->host_experts);
     vp_buf_printf(&out, "; flash attention %s", plan->flash ? "on" : "off");
     if (plan->pipeline)
         vp_buf_printf(&out, "; several GPUs overlap, so their inputs exist %" PRIu64 " times",

@@ -159,6 +159,12 @@ const char *vp_words_weights(const struct vp_scenario *scenario) {
     return scenario->model ? checkpoint_scheme(scenario->model) : "checkpoint";
 }
 
+/* Tokens of a sequence: as said or assumed, or what the engine's own fit leaves of them. */
+static uint64_t context_of(const struct vp_result *result) {
+    uint64_t context = result->scenario->serve.context;
+    return result->llama ? vp_min(context, result->llama->cells) : context;
+}
+
 const char *vp_words_setup(struct vp_arena *arena, const struct vp_result *result) {
     const struct vp_scenario *scenario = result->scenario;
     const struct vp_engine *engine = &scenario->engine;
@@ -168,7 +174,7 @@ const char *vp_words_setup(struct vp_arena *arena, const struct vp_result *resul
     if (scenario->precision.kv_cache != VP_DTYPE_UNSET)
         vp_buf_printf(&out, ", %s KV", vp_dtype_name(scenario->precision.kv_cache));
     vp_buf_printf(&out, ", %s%s%s", vp_words_engine(engine->name), *version ? " " : "", version);
-    vp_buf_printf(&out, ", context %" PRIu64 ", %s", scenario->serve.context,
+    vp_buf_printf(&out, ", context %" PRIu64 ", %s", context_of(result),
                   vp_words_plural(arena, scenario->serve.concurrency, "sequence", "sequences"));
     return vp_buf_text(&out);
 }
@@ -403,12 +409,12 @@ uint32_t vp_words_prices(struct vp_arena *arena, struct vp_fact out[VP_FACTS],
         n == 1 ? "+1K context" : vp_arena_printf(arena, "+1K context for all %s", sequences),
         vp_arena_printf(arena, "+%s", vp_format_bytes(arena, prices->per_1k_context))};
     out[1] = (struct vp_fact){
-        vp_arena_printf(arena, "+1 sequence of %" PRIu64, serve->context),
+        vp_arena_printf(arena, "+1 sequence of %" PRIu64, context_of(result)),
         vp_arena_printf(arena, "+%s", vp_format_bytes(arena, prices->per_sequence))};
     out[2] = (struct vp_fact){vp_arena_printf(arena, "longest context at %s", sequences),
                               prices->max_context ? longest : "none"};
     out[3] = (struct vp_fact){
-        vp_arena_printf(arena, "most sequences at %" PRIu64, serve->context),
+        vp_arena_printf(arena, "most sequences at %" PRIu64, context_of(result)),
         prices->max_concurrency ? vp_format_count(arena, prices->max_concurrency) : "none"};
     return VP_FACTS;
 }

@@ -89,7 +89,9 @@ void vp_devices_read(struct vp_reading *r, const struct vp_node *node) {
 
     if (hw->group_count > 0 || vp_node_is_null(node))
         return; /* said on the command line already */
-    if (node->kind != VP_NODE_LIST || node->count == 0 || node->count > VP_MAX_DEVICE_GROUPS) {
+    if (node->kind == VP_NODE_LIST && node->count == 0)
+        return;
+    if (node->kind != VP_NODE_LIST || node->count > VP_MAX_DEVICE_GROUPS) {
         vp_diag_add(r->ctx->diags, VP_D_BAD_VALUE, &node->pos,
                     "hardware.devices must be a list of 1 to %d entries {gpu, count, memory, "
                     "reserved}",

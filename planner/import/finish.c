@@ -1,6 +1,7 @@
 #include "planner/import/finish.h"
 
 #include "planner/base/sum.h"
+#include "planner/base/text.h"
 #include "planner/import/engine_args.h"
 #include "planner/import/engine_profile.h"
 #include "planner/import/finish_parts.h"
@@ -46,6 +47,38 @@ static bool check_accounting(struct vp_ctx *ctx, const struct vp_scenario *s) {
                                            "deepspeed"
                                          : "train: {micro_batch: 1, sequence_length: 4096}");
     return false;
+}
+
+/* What only a training step has, said of a server: its memory would be left out. */
+static void check_serving(struct vp_ctx *ctx, const struct vp_scenario *s) {
+    const struct vp_parallel *p = &s->parallel;
+    const struct {
+        enum vp_field field;
+        bool said;
+    } TRAINING[] = {{VP_F_SEQUENCE, p->sequence},
+                    {VP_F_ZERO, p->zero > 0},
+                    {VP_F_FSDP, p->fsdp},
+                    {VP_F_VIRTUAL_PIPELINE, p->virtual_pipeline > 1},
+                    {VP_F_MICROBATCHES, p->microbatches > 1}};
+    for (size_t i = 0; i < sizeof TRAINING / sizeof *TRAINING; i++) {
+        const struct vp_field_info *info = vp_field_info(TRAINING[i].field);
+        if (!TRAINING[i].said || !vp_finish_is_given(s, TRAINING[i].field))
+            continue;
+        vp_diag_add(ctx->diags, VP_D_UNMODELLED, &s->source[TRAINING[i].field].pos,
+                    "%s (%s) is not modelled for serving", info->path, info->meaning);
+        vp_diag_hint(ctx->diags, "a training step has a train: block");
+    }
+}
+
+/* What a training step does not ask for is no error, but its user should see it. */
+static void check_training(struct vp_ctx *ctx, const struct vp_scenario *s) {
+    for (int i = 0; i < VP_FIELD_COUNT; i++) {
+        const char *path = vp_field_info((enum vp_field)i)->path;
+        if (vp_text_starts(path, "serve.") && vp_finish_is_given(s, (enum vp_field)i))
+            vp_diag_add(ctx->diags, VP_D_ARG_IGNORED, &s->source[i].pos,
+                        "%s is of serving: a training step is not computed with it",
+                        s->source[i].key ? s->source[i].key : path);
+    }
 }
 
 static enum vp_status worst(enum vp_status a, enum vp_status b) {
@@ -100,6 +133,10 @@ enum vp_status vp_scenario_finish(struct vp_ctx *ctx, struct vp_scenario *scenar
     set_plain_defaults(scenario);
     if (!check_accounting(ctx, scenario))
         return VP_ERR_INPUT;
+    if (scenario->training)
+        check_training(ctx, scenario);
+    else
+        check_serving(ctx, scenario);
     vp_finish_parallel(ctx, scenario);
     enum vp_status status = vp_finish_hardware(ctx, scenario);
     status = worst(status, vp_finish_version(ctx, &profile, scenario));

@@ -89,7 +89,7 @@ static void read_section(struct vp_reading *r, const struct vp_node *root, const
 static bool read_hardware_key(struct vp_reading *r, const char *key, const struct vp_node *node) {
     struct vp_source *source = &r->out->source[VP_F_GPU];
     if (strcmp(key, "devices") == 0) {
-        if (source->origin != VP_ORIGIN_FLAG || r->from_flags)
+        if (!vp_value_is_harmless(node) && (source->origin != VP_ORIGIN_FLAG || r->from_flags))
             vp_devices_read(r, node);
         return true;
     }
@@ -369,9 +369,9 @@ enum vp_status vp_scenario_read(struct vp_ctx *ctx, struct vp_scenario *out,
     enum vp_status status = vp_settings_tree(ctx, &flags, settings, setting_count);
     tree[0] = engine_map(&r, flags);
     tree[1] = engine_map(&r, root);
-    set_engine_kind(&r, tree);
     vp_train_scan(&r, tree[0]);
     vp_train_scan(&r, tree[1]);
+    set_engine_kind(&r, tree);
     for (int i = 0; i < 2; i++) {
         r.from_flags = i == 0;
         read_fields(&r, tree[i]);

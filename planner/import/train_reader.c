@@ -333,7 +333,7 @@ static void read_frozen(struct vp_reading *r, const struct vp_node *node) {
 
 static bool is_training(const struct vp_node *root) {
     const struct vp_node *train = vp_node_get(root, "train");
-    return train && !vp_node_is_null(train);
+    return train && !vp_node_is_null(train) && (train->kind != VP_NODE_MAP || train->count > 0);
 }
 
 void vp_train_scan(struct vp_reading *r, const struct vp_node *root) {

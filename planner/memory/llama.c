@@ -135,10 +135,13 @@ static void put_pools(struct vp_llama_work *w) {
             any |= place->has[b];
         if (!any || w->plan->overflow)
             continue;
-        place->pool = pool_of(w, place->buffer[VP_LLAMA_COMPUTE]);
+        struct vp_amount compute = place->buffer[VP_LLAMA_COMPUTE];
+        if (place->phase == VP_LLAMA_PHASE_COPY) /* pools grow with the batch, not with weights */
+            compute = vp_exactly(vp_min(compute.low, w->graph[g]));
+        place->pool = pool_of(w, compute);
         struct vp_row *row = row_of(w, g, VP_C_RUNTIME, VP_FORMULA_LL_POOL,
                                     w->scenario->engine.rules.overhead_class, place->pool);
-        vp_row_input(row, "compute", place->buffer[VP_LLAMA_COMPUTE].likely);
+        vp_row_input(row, "compute", compute.likely);
     }
 }
 
@@ -208,6 +211,9 @@ void vp_llama_size(struct vp_llama_work *w) {
     w->plan->overflow = false;
     w->plan->token_bytes = w->plan->state_bytes = 0;
     vp_llama_place_layers(w);
+    w->plan->host_experts = 0;
+    for (uint32_t g = 0; g < w->gpus; g++)
+        w->plan->host_experts += vp_min(w->host_experts[g], w->plan->place[g].layers);
     vp_llama_cut(w);
     if (!is_sane(w))
         w->plan->overflow = true;
@@ -305,11 +311,12 @@ void vp_llama_make(struct vp_arena *arena, struct vp_llama_plan *out, struct vp_
     if (!w.table)
         return;
     apply_overrides(&w);
+    memcpy(w.host_experts, w.set->gpu_host_experts, sizeof w.host_experts);
     if (w.set->fit_context || w.set->fit_layers)
         vp_llama_fit(&w);
     w.ledger = ledger;
     vp_llama_size(&w);
-    out->host_experts = w.host_experts;
+    memcpy(out->gpu_host_experts, w.host_experts, sizeof w.host_experts);
     out->refused = refusal(arena, &w);
     list_places(out, w.gpus, w.cpu + 1);
 }

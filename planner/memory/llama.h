@@ -50,11 +50,12 @@ struct vp_llama_plan {
     uint64_t token_bytes;    /* of all layers whose cache grows with the context */
     uint64_t state_bytes;    /* of all recurrent layers, one sequence, without rollback copies */
     uint64_t gpu_layers;     /* after fit; the output layer counts */
-    uint64_t host_experts;   /* fit: experts of so many first layers stay on the host */
-    uint64_t layer_slots;    /* blocks + 1 */
-    bool fitted;             /* context or layers were chosen by the engine's own fit */
-    bool pipeline;           /* copies of inputs for overlapping several GPUs */
-    bool flash;              /* flash attention, "auto" resolved */
+    uint64_t host_experts;   /* fit: layers on GPUs whose experts stay on the host, */
+    uint64_t gpu_host_experts[VP_LLAMA_MAX_DEVICES]; /* the first ones of each GPU */
+    uint64_t layer_slots;                            /* blocks + 1 */
+    bool fitted;                       /* context or layers were chosen by the engine's own fit */
+    bool pipeline;                     /* copies of inputs for overlapping several GPUs */
+    bool flash;                        /* flash attention, "auto" resolved */
     const struct vp_gguf_table *table; /* of the model: read, or made up */
     const char *refused; /* why llama.cpp would not start (quantised V without flash attention,
                             cache length not a multiple of its block); NULL: it does */

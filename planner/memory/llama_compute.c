@@ -359,7 +359,7 @@ static struct vp_sum largest_copy(struct vp_llama_work *w) {
 static bool is_pipelined(const struct vp_llama_work *w) {
     return w->used > 1 && w->plan->gpu_layers > w->model->layer_count &&
            w->set->split == VP_SPLIT_LAYER && !w->set->no_kv_offload && !w->overridden &&
-           w->host_experts == 0;
+           w->plan->host_experts == 0;
 }
 
 /* Low and high around an estimate, by what it is made of. */
@@ -413,6 +413,7 @@ static void put_gpu(struct vp_llama_work *w, uint32_t gpu, struct vp_sum copy) {
             least = vp_sum_plus(least, hidden);
         }
     }
+    w->graph[gpu] = vp_llama_check(w, bytes);
     if (gpu == w->main && copy.v > bytes.v) {
         bytes = copy;
         phase = VP_LLAMA_PHASE_COPY;

@@ -73,26 +73,38 @@ static bool has_experts(const struct vp_model *model) {
     return experts;
 }
 
-/* The least number of layers whose experts go, then the largest number of layers on GPUs. */
-static void fit_layers(struct vp_llama_work *w) {
-    uint64_t layers = w->model->layer_count, low = 0, high = layers;
+static bool fits_on(const struct vp_llama_work *w, uint32_t gpu) {
+    const struct vp_llama_place *place = &w->plan->place[gpu];
+
+    return !w->plan->overflow && used_of(place) <= target_of(w, place);
+}
+
+/* The least number of each GPU's first layers whose experts go; true: it fits. */
+static bool fit_experts(struct vp_llama_work *w) {
     bool fits = false;
 
-    if (has_experts(w->model) && !w->overridden) {
+    for (uint32_t g = 0; g < w->gpus; g++) {
+        uint64_t low = 0, high = w->plan->place[g].layers;
         while (low < high) {
-            w->host_experts = low + (high - low) / 2;
+            w->host_experts[g] = low + (high - low) / 2;
             try_out(w, w->context, &fits);
-            if (fits)
-                high = w->host_experts;
+            if (fits_on(w, g))
+                high = w->host_experts[g];
             else
-                low = w->host_experts + 1;
+                low = w->host_experts[g] + 1;
         }
-        w->host_experts = high;
+        w->host_experts[g] = high;
         try_out(w, w->context, &fits);
-        if (fits)
-            return;
     }
-    for (low = 0, high = layers + 1; low < high;) {
+    return fits;
+}
+
+/* The largest number of layers on GPUs. */
+static void fit_layers(struct vp_llama_work *w) {
+    uint64_t low = 0, high = w->model->layer_count + 1;
+    bool fits;
+
+    while (low < high) {
         w->gpu_layers = low + (high - low + 1) / 2;
         try_out(w, w->context, &fits);
         if (fits)
@@ -114,8 +126,10 @@ void vp_llama_fit(struct vp_llama_work *w) {
         fits = fit_context(w, most);
     else
         try_out(w, most, &fits);
+    if (!fits && w->set->fit_layers && has_experts(w->model) && !w->overridden)
+        fits = fit_experts(w);
     if (!fits && w->set->fit_layers)
         fit_layers(w);
     w->plan->fitted =
-        w->context != most || w->gpu_layers != w->set->gpu_layers || w->host_experts > 0;
+        w->context != most || w->gpu_layers != w->set->gpu_layers || w->plan->host_experts > 0;
 }

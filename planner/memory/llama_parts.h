@@ -17,20 +17,23 @@ struct vp_llama_work {
 
     /* chosen by the settings or by the engine's own fit */
     uint64_t context, gpu_layers;
-    uint64_t host_experts; /* experts of so many first layers stay on the host */
+    uint64_t host_experts[VP_LLAMA_MAX_DEVICES]; /* experts of so many of a GPU's first layers
+                                                    stay on the host */
 
     uint32_t gpus;      /* that the runtime lists; places [0, gpus) */
     uint32_t host, cpu; /* places: pinned, pageable or mapped */
     uint32_t used;      /* GPUs that layers are divided over */
     uint32_t main;      /* the first of them */
     int16_t *home;      /* [layer_count + 1]: GPU of each layer, VP_LLAMA_HOST; last: the output */
-    int16_t *placed;    /* [tensors]: what overrides say; NULL: there are none */
-    bool overridden;    /* single tensors are placed apart from their layers */
+    uint32_t first[VP_LLAMA_MAX_DEVICES]; /* layer of each GPU */
+    int16_t *placed;                      /* [tensors]: what overrides say; NULL: there are none */
+    bool overridden;                      /* single tensors are placed apart from their layers */
 
     /* the batch and the cache */
     uint64_t tokens;  /* of a physical batch */
     uint64_t outputs; /* of them, whose logits are reserved */
     uint64_t slots, streams, cells, window_cells;
+    uint64_t graph[VP_LLAMA_MAX_DEVICES]; /* bytes of a compute buffer without copied weights */
     bool unified, flash;
 };
 

@@ -59,8 +59,11 @@ void vp_llama_place_layers(struct vp_llama_work *w) {
         w->home[i] = i < first ? VP_LLAMA_HOST : gpu_of_slot(w, i - first, slots);
     w->plan->gpu_layers = slots;
     w->plan->layer_slots = layers + 1;
-    for (uint64_t i = 0; i < layers; i++)
+    for (uint64_t i = layers; i-- > 0;) {
         w->plan->place[vp_llama_place_of(w->home[i], w->cpu)].layers++;
+        if (w->home[i] >= 0)
+            w->first[w->home[i]] = (uint32_t)i;
+    }
 }
 
 /* ---- tensors ---- */
@@ -75,10 +78,13 @@ bool vp_llama_tensor_loaded(const struct vp_llama_work *w, const struct vp_gguf_
 }
 
 static bool is_host_expert(const struct vp_llama_work *w, const struct vp_gguf_tensor *tensor) {
-    uint64_t layers = vp_max(w->set->cpu_moe_layers, w->host_experts);
+    uint64_t layer = (uint64_t)tensor->layer;
 
-    return tensor->kind == VP_GGUF_EXPERT && tensor->layer >= 0 &&
-           (w->set->cpu_moe || (uint64_t)tensor->layer < layers);
+    if (tensor->kind != VP_GGUF_EXPERT || tensor->layer < 0 || layer >= w->model->layer_count)
+        return false;
+    int16_t home = w->home[layer];
+    return w->set->cpu_moe || layer < w->set->cpu_moe_layers ||
+           (home >= 0 && layer - w->first[home] < w->host_experts[home]);
 }
 
 int16_t vp_llama_tensor_home(const struct vp_llama_work *w, uint32_t tensor) {

@@ -53,6 +53,8 @@ struct vp_llama {
     uint64_t rollback;       /* n_rs_seq: further copies of the recurrent state */
     bool cpu_moe;            /* experts of all layers stay on the host */
     uint64_t cpu_moe_layers; /* n_cpu_moe: those of the first layers */
+    /* the engine's own fit: those of the first layers of each GPU */
+    uint64_t gpu_host_experts[VP_LLAMA_MAX_DEVICES];
     struct vp_llama_override override[VP_LLAMA_MAX_OVERRIDES];
     uint32_t overrides;
     bool (*override_matches)(const void *compiled, const char *name);

@@ -40,11 +40,12 @@ static void report_cache(struct vp_result *out) {
     r->known = true;
     r->bytes_per_token = plan->token_bytes;
     r->state_bytes_per_sequence = plan->state_bytes;
-    r->max_context = out->scenario->serve.context;
+    uint64_t context = vp_min(out->scenario->serve.context, plan->cells);
+    r->max_context = context;
     r->block_size = 1;
     r->blocks = r->tokens = plan->n_ctx;
-    if (out->scenario->serve.context > 0)
-        r->max_concurrency_milli = vp_mul_div(plan->n_ctx, 1000, out->scenario->serve.context);
+    if (context > 0)
+        r->max_concurrency_milli = vp_mul_div(plan->n_ctx, 1000, context);
 }
 
 /* Buffers and runtime against what is free: 0 they fit for sure, 1 they may not, 2 they do not. */

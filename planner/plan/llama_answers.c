@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "planner/base/units.h"
+#include "planner/model/requantise.h"
 #include "planner/plan/evaluate_parts.h"
 #include "planner/plan/pool_answers.h"
 
@@ -25,7 +26,7 @@ static struct vp_scenario settled(struct vp_ctx *ctx, const struct vp_result *ou
     s.llama.fit_context = s.llama.fit_layers = false;
     s.llama.context = out->llama->n_ctx;
     s.llama.gpu_layers = out->llama->gpu_layers;
-    s.llama.cpu_moe_layers = vp_max(s.llama.cpu_moe_layers, out->llama->host_experts);
+    memcpy(s.llama.gpu_host_experts, out->llama->gpu_host_experts, sizeof s.llama.gpu_host_experts);
     return s;
 }
 
@@ -129,9 +130,22 @@ static const char *gib(struct vp_ctx *ctx, uint64_t bytes) {
     return vp_format_gib(ctx->arena, bytes, 2);
 }
 
+/* The GPU with the least room at the high end of its need. */
+static uint32_t tightest(const struct vp_result *out) {
+    uint32_t worst = 0;
+
+    for (uint32_t g = 1; g < out->llama->gpus; g++) {
+        const struct vp_device *a = &out->devices[g], *b = &out->devices[worst];
+        if ((int64_t)(a->usable_bytes - a->need.high) < (int64_t)(b->usable_bytes - b->need.high))
+            worst = g;
+    }
+    return worst;
+}
+
 static const char *buffers_text(struct vp_ctx *ctx, const struct vp_result *out) {
-    const struct vp_device *device = &out->devices[out->worst];
-    const struct vp_llama_place *place = &out->llama->place[out->worst];
+    uint32_t gpu = tightest(out);
+    const struct vp_device *device = &out->devices[gpu];
+    const struct vp_llama_place *place = &out->llama->place[gpu];
 
     return vp_arena_printf(
         ctx->arena,
@@ -242,6 +256,29 @@ static void try_cache(struct vp_ctx *ctx, struct vp_result *out, enum vp_dtype t
                               vp_dtype_name(type), quality, "some slower"});
 }
 
+/* Another file of the same model. Only where there is none yet: a file's own mix is not known of
+ * other formats. */
+static void try_weights(struct vp_ctx *ctx, struct vp_result *out, const char *format,
+                        const char *quality) {
+    const struct vp_model *model = out->scenario->model;
+    struct vp_scenario s = settled(ctx, out);
+
+    if (model->gguf || vp_model_is_quantised(model))
+        return;
+    s.model->gguf = NULL;
+    s.model->blocks = VP_NEW_ARRAY(ctx->arena, model->block_count, struct vp_block);
+    if (model->block_count > 0)
+        memcpy(s.model->blocks, model->blocks, model->block_count * sizeof *model->blocks);
+    s.model->extra_count = 0; /* encoders are files of their own here */
+    s.precision.weights = format;
+    if (vp_model_requantise(ctx, &s) != VP_OK)
+        return;
+    consider(ctx, out, &s,
+             &(struct change){vp_arena_printf(ctx->arena, "weights in %s", format),
+                              "precision.weights", out->scenario->precision.weights, format,
+                              quality, "faster answers"});
+}
+
 static void try_context(struct vp_ctx *ctx, struct vp_result *out) {
     struct vp_scenario s = settled(ctx, out);
     uint64_t context = vp_min(out->prices.max_context, slot_context(out));
@@ -315,6 +352,8 @@ static void set_suggestions(struct vp_ctx *ctx, struct vp_result *out) {
     out->suggestions = VP_NEW_ARRAY(ctx->arena, MOST_SUGGESTIONS, struct vp_suggestion);
     if (out->verdict == VP_FITS || out->reason == VP_REASON_BUDGET)
         return;
+    try_weights(ctx, out, "q8_0", "hardly measurable");
+    try_weights(ctx, out, "q4_k", "small");
     try_flash(ctx, out);
     try_slots(ctx, out);
     try_batch(ctx, out);

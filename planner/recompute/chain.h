@@ -39,7 +39,7 @@ struct vp_chain {
                            * such as weight gradients that are not allocated ahead */
 };
 
-enum { VP_CHAIN_MAX_STAGES = 2048, VP_CHAIN_MAX_OPTIONS = 64, VP_CHAIN_MAX_INFLIGHT = 65536 };
+enum { VP_CHAIN_MAX_STAGES = 1024, VP_CHAIN_MAX_OPTIONS = 64, VP_CHAIN_MAX_INFLIGHT = 65536 };
 
 /* Whether all sums that the solvers form stay inside 64 bits. Must hold for every chain that is
  * handed to them; the counts must be within the caps above. NULL: it does; else what is too large.

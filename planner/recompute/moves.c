@@ -119,8 +119,12 @@ void vp_moves_make(struct vp_arena *arena, struct vp_moves *out, const struct vp
     for (uint32_t p = 0; p < chain->n; p++) {
         out->first[p] = (uint32_t)a.count;
         out->base_time += chain->f[p] + chain->b[p];
-        for (uint32_t j = 0; j < (options ? chain->option_counts[p] : 1); j++)
+        uint64_t most = segments ? chain->f[p] : 0;
+        for (uint32_t j = 0; j < (options ? chain->option_counts[p] : 1); j++) {
             add(&a, keep(chain, held, p, j), p);
+            most = vp_max(most, chain->options[p][j].r);
+        }
+        out->most_time += most;
         if (segments)
             add_segments(&a, chain, held, p);
     }

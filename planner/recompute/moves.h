@@ -31,6 +31,7 @@ struct vp_moves {
     uint32_t n;
     uint64_t others; /* microbatches in flight besides the one that runs */
     uint64_t budget;
+    uint64_t most_time;    /* beyond base_time, of any plan */
     uint64_t base_time;    /* of a plan that keeps every tape */
     struct vp_move *items; /* those from position p: [first[p], first[p + 1]) */
     uint32_t *first;       /* n + 1 */

@@ -16,6 +16,10 @@ static uint32_t list_cap(uint32_t n) {
 
 static const char CAP[] = "labels per position";
 
+static uint64_t peak_of(const struct vp_moves *m, const struct vp_label *label) {
+    return label->need + m->others * label->stored;
+}
+
 /* ---- the least peak ---- */
 
 /* With one microbatch the least R from each position on can be found without regard to time. */
@@ -35,17 +39,15 @@ static uint64_t least_need(struct vp_arena *scratch, const struct vp_moves *m) {
     return answer;
 }
 
-static uint64_t peak_of(const struct vp_moves *m, const struct vp_label *label) {
-    return label->need + m->others * label->stored;
-}
-
-/* With several, the pairs (R, T): labels whose times are all 0. */
+/* With several, the pairs (R, T) count: labels whose times are all 0. 0 when these are too many. */
 static uint64_t least_peak_of_several(struct vp_arena *scratch, const struct vp_moves *moves) {
-    struct vp_arena_mark mark = vp_arena_mark(scratch);
+    enum { MOST_STAGES = 128 };
     struct vp_moves timeless = *moves;
     struct vp_labels labels;
     uint32_t count = moves->first[moves->n];
     uint64_t least = UINT64_MAX;
+    if (moves->n > MOST_STAGES)
+        return 0;
     timeless.items = VP_NEW_ARRAY(scratch, count, struct vp_move);
     for (uint32_t i = 0; i < count; i++) {
         timeless.items[i] = moves->items[i];
@@ -54,22 +56,18 @@ static uint64_t least_peak_of_several(struct vp_arena *scratch, const struct vp_
     vp_labels_make(scratch, &labels, &timeless, NULL, 0, UINT32_MAX / 4);
     for (uint32_t i = 0; i < labels.at[0].count; i++)
         least = vp_min(least, peak_of(moves, &labels.at[0].items[i]));
-    vp_arena_rewind(scratch, mark);
     return least;
 }
 
-/* The smallest budget that a plan of these moves keeps; above their own budget when none does. */
-static uint64_t least_peak(struct vp_arena *scratch, const struct vp_moves *moves) {
-    return moves->others ? least_peak_of_several(scratch, moves) : least_need(scratch, moves);
-}
-
-static uint64_t least_peak_without_budget(struct vp_arena *scratch, const struct vp_chain *chain,
-                                          enum vp_recompute_class class, uint64_t inflight) {
+/* The smallest budget that any plan of the class keeps, 0 when it is not known. */
+static uint64_t least_peak(struct vp_arena *scratch, const struct vp_chain *chain,
+                           enum vp_recompute_class class, uint64_t inflight) {
     struct vp_arena_mark mark = vp_arena_mark(scratch);
     struct vp_moves moves;
     vp_moves_make(scratch, &moves, chain, VP_MOVES_NO_BUDGET, inflight, has_segments(class),
                   has_options(class));
-    uint64_t least = least_peak(scratch, &moves);
+    uint64_t least =
+        inflight > 1 ? least_peak_of_several(scratch, &moves) : least_need(scratch, &moves);
     vp_arena_rewind(scratch, mark);
     return least;
 }
@@ -118,7 +116,7 @@ static void find_best(struct vp_arena *arena, struct vp_recompute_answer *out,
     struct vp_labels *labels = VP_NEW(arena, struct vp_labels);
     vp_dual_make(arena, dual, moves);
     uint64_t window = 1 + moves->base_time / 1000000 + dual->bound / 128;
-    for (;;) {
+    while (dual->bound <= moves->most_time) {
         struct vp_arena_mark mark = vp_arena_mark(arena);
         struct vp_recompute_proof proof = {moves, dual, labels, dual->bound + window};
         vp_labels_make(arena, labels, moves, dual, proof.limit, list_cap(moves->n));
@@ -132,6 +130,8 @@ static void find_best(struct vp_arena *arena, struct vp_recompute_answer *out,
             take_label(arena, out, &proof, best);
             return;
         }
+        if (proof.limit >= moves->most_time)
+            return; /* there is none */
         window = over / 8 <= window ? over : 2 * window;
         vp_arena_rewind(arena, mark);
     }
@@ -144,12 +144,12 @@ void vp_recompute_single(struct vp_arena *arena, struct vp_recompute_answer *out
     *out = (struct vp_recompute_answer){0};
     vp_moves_make(arena, moves, chain, budget_bytes, inflight, has_segments(class),
                   has_options(class));
-    out->least_bytes = least_peak(arena, moves);
-    if (out->least_bytes > budget_bytes) {
-        out->least_bytes = least_peak_without_budget(arena, chain, class, inflight);
-        return;
-    }
-    find_best(arena, out, moves);
+    if (inflight == 1)
+        out->least_bytes = least_need(arena, moves);
+    if (moves->least[moves->n] != VP_MOVES_UNREACHED && out->least_bytes <= budget_bytes)
+        find_best(arena, out, moves);
+    if (!out->feasible)
+        out->least_bytes = least_peak(arena, chain, class, inflight);
 }
 
 /* ---- all budgets ---- */

@@ -1,4 +1,4 @@
-/* A layer forward and backward: norms, attention, activations, residuals. */
+/* Single operations, forward and backward: norms, attention, activations, residuals. */
 #include "planner/timeline/torch_parts.h"
 
 /* ---- norms ---- */
@@ -231,8 +231,8 @@ static uint32_t activate(struct vp_torch *t, const struct vp_torch_node *n, uint
     return vp_torch_take(t, t->tokens, w, e);
 }
 
-static uint32_t forward(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t i,
-                        const uint32_t *in) {
+uint32_t vp_torch_forward(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t i,
+                          const uint32_t *in) {
     const struct vp_torch_node *n = &g->node[i];
     uint64_t e = vp_torch_width_bytes(t);
     uint32_t out;
@@ -275,9 +275,8 @@ static uint32_t forward(struct vp_torch *t, const struct vp_torch_graph *g, uint
     return vp_torch_take(t, t->tokens, n->out_width, e);
 }
 
-/* Takes `grad` over, fills the gradients of the inputs. */
-static void backward(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t i, uint32_t grad,
-                     const bool *needs, uint32_t *out) {
+void vp_torch_backward(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t i,
+                       uint32_t grad, const bool *needs, uint32_t *out) {
     const struct vp_torch_node *n = &g->node[i];
     uint64_t e = vp_torch_width_bytes(t);
     uint32_t extra = 0;
@@ -323,140 +322,4 @@ static void backward(struct vp_torch *t, const struct vp_torch_graph *g, uint32_
         extra = (uint32_t)t->rules->gated_extra;
     if (n->kind != VP_TORCH_ROTARY && n->kind != VP_TORCH_COPY && n->kind != VP_TORCH_VIEW)
         vp_torch_drop_kept(t, n->ins + extra);
-}
-
-/* ---- a layer ---- */
-
-/* Which values need a gradient: what follows a trained tensor, or an input that does. */
-static void find_needs(const struct vp_torch *t, const struct vp_torch_graph *g, bool *needs) {
-    needs[0] = t->layer > 0 || t->scenario->train.input_grad;
-    for (uint32_t i = 0; i < g->nodes; i++) {
-        const struct vp_torch_node *n = &g->node[i];
-        bool own = n->kind == VP_TORCH_NORM ? trains_norms(t)
-                   : n->kind == VP_TORCH_LINEAR
-                       ? vp_torch_trains(t, n->role) || vp_torch_adapts(t, n->role)
-                   : n->kind == VP_TORCH_EXPERTS ? vp_torch_trains(t, VP_ROLE_EXPERT_UP) ||
-                                                       vp_torch_adapts(t, VP_ROLE_EXPERT_UP)
-                                                 : false;
-        for (uint32_t k = 0; k < n->ins; k++)
-            own |= needs[n->in[k]];
-        needs[n->out] = own;
-    }
-}
-
-/* Selective recomputation by operator (torchtitan): attention and every second matrix. */
-static void keep_output(struct vp_torch *t, const struct vp_torch_node *n, uint32_t out,
-                        uint32_t *matrices) {
-    bool kept = n->kind == VP_TORCH_ATTENTION;
-    if (n->kind == VP_TORCH_LINEAR)
-        kept = (*matrices)++ % 2 == 0;
-    if (t->outputs && kept)
-        vp_torch_push(t, t->outputs, vp_torch_share(t, out));
-}
-
-static uint32_t run_layer(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t in) {
-    uint32_t value[VP_TORCH_VALUES];
-    bool needs[VP_TORCH_VALUES], recording = t->recording;
-    uint32_t matrices = 0;
-
-    find_needs(t, g, needs);
-    value[0] = vp_torch_share(t, in);
-    for (uint32_t i = 0; i < g->nodes; i++) {
-        const struct vp_torch_node *n = &g->node[i];
-        uint32_t read[3];
-        for (uint32_t k = 0; k < n->ins; k++)
-            read[k] = value[n->in[k]];
-        t->recording = recording && needs[n->out];
-        t->reaches = needs[n->in[0]];
-        t->stamp = !recording && i + 1 == g->nodes;
-        value[n->out] = forward(t, g, i, read);
-        t->stamp = false;
-        keep_output(t, n, value[n->out], &matrices);
-        for (uint32_t k = 0; k < n->ins; k++) {
-            bool again = false; /* read twice by this very operation */
-            for (uint32_t j = 0; j < k; j++)
-                again |= n->in[j] == n->in[k];
-            if (g->last_use[n->in[k]] == i && !again)
-                vp_torch_drop(t, value[n->in[k]]);
-        }
-    }
-    t->recording = recording;
-    return g->nodes > 0 ? value[g->out] : vp_torch_share(t, in);
-}
-
-/* A recorded pass without events: which of its storages are on the tape behind it. */
-static void try_layer(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t in,
-                      uint8_t *keeps) {
-    uint32_t depth = t->tape->depth, casts = t->casts, first = t->ordinal = 0;
-    struct vp_torch_stack *outputs = t->outputs;
-
-    t->trial = true;
-    t->outputs = NULL;
-    uint32_t out = run_layer(t, g, in);
-    for (uint32_t i = depth; i < t->tape->depth; i++) {
-        uint32_t ordinal = t->holder[t->tape->id[i]].ordinal;
-        bool own = t->tape->id[i] != in && ordinal >= first;
-        if (own && ordinal < VP_TORCH_TAKES)
-            keeps[ordinal] = 1;
-    }
-    vp_torch_drop(t, out);
-    vp_torch_drop_kept(t, t->tape->depth - depth);
-    while (t->casts > casts)
-        vp_torch_drop(t, t->cast[--t->casts]);
-    t->trial = false;
-    t->outputs = outputs;
-}
-
-uint32_t vp_torch_layer(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t in) {
-    uint8_t **keeps = &t->kept[2 * (g - t->graph) + (t->layer > 0)];
-
-    if (!t->recording)
-        return run_layer(t, g, in);
-    if (!*keeps) {
-        *keeps = VP_NEW_ARRAY(t->arena, VP_TORCH_TAKES, uint8_t);
-        try_layer(t, g, in, *keeps);
-    }
-    t->ordinal = 0;
-    t->keeps = *keeps;
-    uint32_t out = run_layer(t, g, in);
-    t->keeps = NULL;
-    return out;
-}
-
-/* The engine adds into a gradient that nobody else holds. */
-static void accumulate(struct vp_torch *t, uint32_t *sum, uint32_t more) {
-    if (more == VP_NO_STORAGE)
-        return;
-    if (*sum == VP_NO_STORAGE) {
-        *sum = more;
-        return;
-    }
-    if (t->holder[*sum].holders > 1)
-        *sum = vp_torch_become(t, *sum, vp_torch_take(t, t->holder[*sum].bytes, 1, 1));
-    vp_torch_drop(t, more);
-}
-
-uint32_t vp_torch_layer_back(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t grad) {
-    uint32_t of[VP_TORCH_VALUES];
-    bool needs[VP_TORCH_VALUES];
-
-    find_needs(t, g, needs);
-    for (uint32_t i = 0; i < g->values; i++)
-        of[i] = VP_NO_STORAGE;
-    of[g->out] = grad;
-    for (uint32_t i = g->nodes; i-- > 0;) {
-        const struct vp_torch_node *n = &g->node[i];
-        uint32_t in[3] = {VP_NO_STORAGE, VP_NO_STORAGE, VP_NO_STORAGE};
-        if (!needs[n->out] || of[n->out] == VP_NO_STORAGE)
-            continue;
-        backward(t, g, i, of[n->out], needs, in);
-        of[n->out] = VP_NO_STORAGE;
-        for (uint32_t k = 0; k < n->ins; k++) {
-            if (needs[n->in[k]])
-                accumulate(t, &of[n->in[k]], in[k]);
-            else if (in[k] != VP_NO_STORAGE)
-                vp_torch_drop(t, in[k]);
-        }
-    }
-    return of[0];
 }

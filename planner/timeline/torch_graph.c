@@ -10,6 +10,7 @@ struct builder {
     const struct vp_train_rules *rules;
     const struct vp_block *block;
     const struct vp_layout *layout;
+    uint32_t regions; /* that nodes are added to */
     struct vp_ops ops;
 };
 
@@ -39,7 +40,8 @@ static struct vp_torch_node *add(struct builder *b, enum vp_torch_kind kind, uin
                                    .in_width = b->g->width[in],
                                    .out_width = width,
                                    .groups = 1,
-                                   .matrices = 1};
+                                   .matrices = 1,
+                                   .regions = b->regions};
     return node;
 }
 
@@ -75,6 +77,7 @@ static uint8_t linear(struct builder *b, enum vp_role role, uint8_t in) {
 static uint8_t norm(struct builder *b, uint8_t in, uint64_t groups, enum vp_norm_kind kind) {
     struct vp_torch_node *node = add(b, VP_TORCH_NORM, in, b->g->width[in]);
     node->groups = vp_max(groups, 1);
+    node->regions |= VP_SELECT_NORM;
     node->layer_norm = kind != VP_NORM_RMS || b->rules->norm_is_layer;
     return node->out;
 }
@@ -120,6 +123,7 @@ static uint8_t dropped(struct builder *b, uint8_t in) {
 
 static uint8_t core(struct builder *b, uint8_t q, uint8_t k, uint8_t v, uint64_t width) {
     struct vp_torch_node *node = add(b, VP_TORCH_ATTENTION, q, width);
+    node->regions |= VP_SELECT_CORE_ATTENTION;
     also_reads(node, k);
     also_reads(node, v);
     return node->out;
@@ -160,8 +164,10 @@ static uint8_t grouped_query(struct builder *b, uint8_t n, const struct vp_atten
         k = copy(b, VP_TORCH_ROTARY, k, b->g->width[k]);
     }
     if (b->train->ops.repeat_kv && kv > 1 && kv < heads) { /* of one head they are views */
+        b->regions |= VP_SELECT_CORE_ATTENTION;
         k = copy(b, VP_TORCH_COPY, k, width);
         v = copy(b, VP_TORCH_COPY, v, heads * a->v_head_dim);
+        b->regions &= ~(uint32_t)VP_SELECT_CORE_ATTENTION;
     }
     uint8_t o = core(b, q, k, v, heads * a->v_head_dim);
     if (a->output_gate)
@@ -274,6 +280,7 @@ static uint8_t feed_forward(struct builder *b, uint8_t n, enum vp_mlp_kind kind,
 
 static uint8_t experts(struct builder *b, uint8_t n) {
     const struct vp_moe *moe = &b->block->moe;
+    b->regions |= VP_SELECT_MOE;
     const struct vp_op *op = find(b, VP_ROLE_EXPERT_UP);
     struct vp_op_share share = {1, 0, 0, 0};
     if (op)
@@ -285,10 +292,13 @@ static uint8_t experts(struct builder *b, uint8_t n) {
     node->expert_width = share.out;
     node->role = VP_ROLE_EXPERT_UP;
     if (moe->shared_intermediate > 0) {
+        b->regions |= VP_SELECT_SHARED_EXPERTS;
         uint8_t shared = feed_forward(b, n, moe->kind, VP_ROLE_SHARED_GATE, VP_ROLE_SHARED_UP,
                                       VP_ROLE_SHARED_DOWN);
+        b->regions &= ~(uint32_t)VP_SELECT_SHARED_EXPERTS;
         out = join(b, VP_TORCH_ADD, shared, out);
     }
+    b->regions &= ~(uint32_t)VP_SELECT_MOE;
     return out;
 }
 
@@ -298,6 +308,30 @@ static void find_last_uses(struct vp_torch_graph *g) {
     for (uint32_t i = 0; i < g->nodes; i++)
         for (uint32_t k = 0; k < g->node[i].ins; k++)
             g->last_use[g->node[i].in[k]] = (uint8_t)i;
+}
+
+/* The second half of a block behind its mixers; in: the layer's input. */
+static uint8_t second_half(struct builder *b, uint8_t in, uint8_t x, uint8_t n) {
+    const struct vp_block *block = b->block;
+    uint32_t norms = block->norms;
+    if (norms >= 2 || (norms == 1 && block->attention.kind == VP_ATTENTION_NONE))
+        n = norm(b, b->rules->parallel_halves ? in : x, 1, block->norm);
+    else if (norms == 0)
+        n = x;
+    uint8_t y;
+    if (block->mlp.kind == VP_MLP_NONE) {
+        y = experts(b, n);
+    } else {
+        b->regions |= VP_SELECT_MLP;
+        y = feed_forward(b, n, block->mlp.kind, VP_ROLE_GATE, VP_ROLE_UP, VP_ROLE_DOWN);
+        b->regions &= ~(uint32_t)VP_SELECT_MLP;
+    }
+    if (block->mlp.kind != VP_MLP_NONE && block->moe.kind != VP_MLP_NONE)
+        y = join(b, VP_TORCH_ADD, y, experts(b, n));
+    y = dropped(b, y);
+    if (norms >= 3)
+        y = norm(b, y, 1, block->norm);
+    return join(b, VP_TORCH_ADD, x, y);
 }
 
 /* Norms stand before each half; four of them also behind, one serves both halves. */
@@ -329,22 +363,8 @@ void vp_torch_graph_make(struct vp_torch_graph *out, const struct vp_scenario *s
         n = norm(&b, x, 1, block->norm);
         x = join(&b, VP_TORCH_ADD, x, dropped(&b, mixer(&b, n, &block->second, 1)));
     }
-    if (feeds) {
-        if (norms >= 2 || (norms == 1 && block->attention.kind == VP_ATTENTION_NONE))
-            n = norm(&b, b.rules->parallel_halves ? in : x, 1, block->norm);
-        else if (norms == 0)
-            n = x;
-        uint8_t y =
-            block->mlp.kind == VP_MLP_NONE
-                ? experts(&b, n)
-                : feed_forward(&b, n, block->mlp.kind, VP_ROLE_GATE, VP_ROLE_UP, VP_ROLE_DOWN);
-        if (block->mlp.kind != VP_MLP_NONE && block->moe.kind != VP_MLP_NONE)
-            y = join(&b, VP_TORCH_ADD, y, experts(&b, n));
-        y = dropped(&b, y);
-        if (norms >= 3)
-            y = norm(&b, y, 1, block->norm);
-        x = join(&b, VP_TORCH_ADD, x, y);
-    }
+    if (feeds)
+        x = second_half(&b, in, x, n);
     out->out = x;
     out->overflow |= b.ops.overflow;
     find_last_uses(out);

@@ -46,6 +46,7 @@ struct vp_torch_node {
     uint64_t groups;              /* NORM: so many norms per token, of in_width / groups */
     uint64_t matrices;            /* LINEAR: matrices of out_width x in_width; EXPERTS: experts */
     bool layer_norm;              /* NORM: with mean and bias */
+    uint32_t regions;             /* set of enum vp_selective that it belongs to */
     const struct vp_moe *moe;     /* EXPERTS */
     uint64_t expert_width;        /* this rank's */
 };
@@ -93,6 +94,7 @@ struct vp_torch {
     struct vp_torch_stack *tape; /* of the micro batch at work */
     bool recording;              /* autograd records: not so in a pass that is recomputed later */
     bool reaches;                /* the input of the operation at work needs a gradient */
+    uint32_t select;             /* regions of the layer at work that are recomputed */
     struct vp_torch_stack *outputs; /* selective recomputation: what a pass keeps; NULL */
     bool overflow;
 
@@ -168,6 +170,13 @@ bool vp_torch_trains(const struct vp_torch *t, enum vp_role role);
 bool vp_torch_adapts(const struct vp_torch *t, enum vp_role role);
 /* Bytes per element of activations inside a block. */
 uint64_t vp_torch_width_bytes(const struct vp_torch *t);
+
+/* One operation of a block. forward: its new output; backward: takes `grad` over, fills the
+ * gradients of the inputs, of which `needs` tells by value whether they are wanted. */
+uint32_t vp_torch_forward(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t node,
+                          const uint32_t *in);
+void vp_torch_backward(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t node,
+                       uint32_t grad, const bool *needs, uint32_t *out);
 
 /* A layer from its input (shared) to its output. */
 uint32_t vp_torch_layer(struct vp_torch *t, const struct vp_torch_graph *g, uint32_t in);

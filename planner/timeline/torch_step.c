@@ -184,8 +184,10 @@ static const struct vp_torch_graph *graph_of(const struct step *p, uint32_t row)
 }
 
 static void at_layer(struct step *p, uint32_t row) {
+    const struct vp_recompute *how = &p->t.scenario->train.recompute;
     p->t.row = row;
     p->t.layer = p->stage->layer[row].layer;
+    p->t.select = how->kind == VP_RECOMPUTE_PLAN ? how->plan[p->t.layer].selective : 0;
 }
 
 static bool is_selective(const struct step *p) {

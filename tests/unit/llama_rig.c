@@ -104,6 +104,14 @@ struct vp_block rig_gqa(uint64_t heads, uint64_t kv_heads, uint64_t head_dim, ui
         .mlp = {.kind = width > 0 ? VP_MLP_GATED : VP_MLP_NONE, .intermediate = width}};
 }
 
+/* Llama 3.1 8B in q8_0: 32 layers of 32 / 8 heads of 128. */
+void rig_llama8b(struct llama_rig *r) {
+    rig_begin(r, 4096, 128256);
+    rig_layers(r, 32, rig_gqa(32, 8, 128, 14336), (struct vp_block){.norms = 0}, 0);
+    rig_ends(r, VP_DTYPE_Q8_0, false);
+    rig_matrices(r, VP_DTYPE_Q8_0, 14336);
+}
+
 const struct vp_llama_plan *rig_plan(struct llama_rig *r) {
     r->ledger = (struct vp_ledger){.arena = &r->f.arena};
     vp_llama_make(&r->f.arena, &r->plan, &r->ledger, &r->scenario);

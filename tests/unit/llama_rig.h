@@ -36,6 +36,9 @@ void rig_ends(struct llama_rig *r, enum vp_dtype type, bool tied);
 void rig_matrices(struct llama_rig *r, enum vp_dtype type, uint64_t width);
 
 struct vp_block rig_gqa(uint64_t heads, uint64_t kv_heads, uint64_t head_dim, uint64_t width);
+/* Begins with Llama 3.1 8B in q8_0: 32 layers of 32 / 8 heads of 128, whose tensors are embedding,
+ * output and one matrix of 59.5 MiB per layer. */
+void rig_llama8b(struct llama_rig *r);
 /* Plans afresh. */
 const struct vp_llama_plan *rig_plan(struct llama_rig *r);
 /* Likely bytes of a buffer; fails the test when that place has none. */

@@ -61,7 +61,7 @@ static void values_as_a_user_writes_them(void **state) {
     expect(&f, &s, VP_F_WEIGHTS, "fp8");
     expect(&f, &s, VP_F_COMPUTE, "bf16");
     expect(&f, &s, VP_F_KV_DTYPE, "auto");
-    expect(&f, &s, VP_F_TRAIN, "null"); /* not modelled */
+    expect(&f, &s, VP_F_TRACE, "null"); /* not modelled */
     fixture_end(&f);
 }
 

@@ -247,7 +247,7 @@ static void weights_get_another_format(void **state) {
     assert_int_equal(s.model->schemes[s.model->blocks[0].scheme[VP_ROLE_UP]].group, 32);
     assert_int_equal(s.model->schemes[s.model->head_scheme].data, VP_DTYPE_INT4);
     const struct vp_diag *d =
-        refused(MODEL GPU "precision: {weights: q4_k}", VP_D_BAD_VALUE, "\"q4_k\"");
+        refused(MODEL GPU "precision: {weights: q4_x}", VP_D_BAD_VALUE, "\"q4_x\"");
     assert_int_equal(d->pos.line, 5);
     refused(MODEL GPU "precision: {weights: fp8, group_size: 64}", VP_D_BAD_VALUE, "\"fp8\"");
 }
@@ -386,11 +386,11 @@ static void a_percentage_of_headroom(void **state) {
 static void faults_of_several_kinds_in_one_run(void **state) {
     (void)state;
     assert_int_equal(finish(MODEL "hardware: {gpu: mi300x, memory: 5}\nengine: {version: x}\n"
-                                  "precision: {weights: q8_0}"),
+                                  "precision: {weights: q8_x}"),
                      VP_ERR_INPUT);
     fixture_expect(&f, VP_D_BAD_VALUE, "hardware.memory");
     fixture_expect(&f, VP_D_VERSION_UNKNOWN, "\"x\"");
-    fixture_expect(&f, VP_D_BAD_VALUE, "q8_0");
+    fixture_expect(&f, VP_D_BAD_VALUE, "q8_x");
     assert_int_equal(f.diags.errors, 3);
 }
 

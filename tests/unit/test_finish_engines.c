@@ -355,7 +355,7 @@ static void layouts_of_transformers(void **state) {
     assert_int_equal(finish(MODEL "hardware: {gpu: mi300x, count: 8}\n" GENERATE "tp_size: 2}}"),
                      VP_OK);
     refused(MODEL GPU "engine: transformers@4.20", VP_D_VERSION_UNKNOWN, "4.40 to 5.2");
-    refused(MODEL GPU "precision: {weights: q4_k}\n" GENERATE "}}", VP_D_BAD_VALUE,
+    refused(MODEL GPU "precision: {weights: q4_x}\n" GENERATE "}}", VP_D_BAD_VALUE,
             "no weight format of transformers");
 }
 

@@ -280,6 +280,7 @@ static void what_does_not_fit_is_explained(void **state) {
     assert_int_equal(result->reason, VP_REASON_BUFFERS);
     assert_non_null(strstr(result->reason_text, "GPU0 does not hold its buffers"));
     assert_true(result->suggestion_count > 0);
+    assert_string_equal(result->suggestions[0].change, "weights in q8_0");
     assert_int_equal(result->prices.per_1k_context, MIB(128)); /* logits hide the mask */
     result = plan("hardware: {gpu: rx7600xt}\nprecision: {weights: q4_k}\n"
                   "engine: {name: llama.cpp, version: 2026-08-18, args: {ngl: 99, c: 8192, np: 1, "

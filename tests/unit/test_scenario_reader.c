@@ -143,21 +143,18 @@ static void unknown_keys_say_where_they_belong(void **state) {
     assert_int_equal(read(MODEL "engine: sglang\nserve: {context_length: 8192}\n"), VP_ERR_INPUT);
     assert_string_equal(f.diags.items[0].hint, "did you mean engine.args.context_length?");
     assert_int_equal(read(MODEL "engine: {flags: {}}\n"), VP_ERR_INPUT);
-    assert_string_equal(f.diags.items[0].hint, "known are name, version, args, env, versions");
+    assert_string_equal(f.diags.items[0].hint,
+                        "known are name, version, args, env, versions, torch");
     assert_int_equal(read(MODEL "engine: {versions: {torhc: 2.9}}\n"), VP_ERR_INPUT);
     assert_string_equal(f.diags.items[0].hint, "did you mean torch?");
 }
 
 static void unmodelled_fields_are_refused_unless_they_say_nothing(void **state) {
     (void)state;
-    assert_int_equal(read(MODEL "train: {micro_batch: 1}\nserve: {offload: {experts: 0.5}}\n"
-                                "hardware: {devices: [{gpu: a}]}\nparallel: {zero: 3}\n"),
-                     VP_ERR_INPUT);
-    assert_int_equal(f.diags.errors, 4);
-    fixture_expect(&f, VP_D_UNMODELLED, "train (training)");
+    assert_int_equal(read(MODEL "serve: {offload: {experts: 0.5}, trace: a.csv}\n"), VP_ERR_INPUT);
+    assert_int_equal(f.diags.errors, 2);
     fixture_expect(&f, VP_D_UNMODELLED, "serve.offload.experts");
-    fixture_expect(&f, VP_D_UNMODELLED, "hardware.devices");
-    fixture_expect(&f, VP_D_UNMODELLED, "parallel.zero");
+    fixture_expect(&f, VP_D_UNMODELLED, "serve.trace");
     assert_int_equal(read(MODEL "train: {}\nserve: {lora: ~, slo: {}}\nhardware: {devices: []}\n"
                                 "parallel: {zero: 0, fsdp: false, microbatches: 1}\n"),
                      VP_OK);
@@ -189,12 +186,6 @@ static void a_missing_model(void **state) {
 
 static void engines(void **state) {
     (void)state;
-    assert_int_equal(read(MODEL "engine: {name: llama.cpp, args: {ctx_size: 4}}\n"
-                                "measured: {kv_mib: 3}\n"),
-                     VP_ERR_INPUT);
-    assert_int_equal(f.diags.count, 1); /* nothing about arguments of an engine that is not read */
-    const struct vp_diag *d = fixture_expect(&f, VP_D_ENGINE_UNKNOWN, "llama.cpp is not modelled");
-    assert_string_equal(d->hint, "this version models vllm, sglang, transformers");
     assert_int_equal(read(MODEL "engine: {name: vlm}\n"), VP_ERR_INPUT);
     assert_string_equal(fixture_expect(&f, VP_D_ENGINE_UNKNOWN, "no engine")->hint,
                         "did you mean vllm?");
@@ -206,6 +197,14 @@ static void engines(void **state) {
     assert_int_equal(s.engine.kind, VP_ENGINE_SGLANG);
     assert_int_equal(read(MODEL "engine: {name: transformers}\n"), VP_OK);
     assert_int_equal(s.engine.kind, VP_ENGINE_TRANSFORMERS);
+    assert_int_equal(read(MODEL "engine: {name: Llama.cpp, args: {ctx_size: 4096}}\n"), VP_OK);
+    expect(VP_F_ENGINE, "llama.cpp", VP_ORIGIN_FILE);
+    expect(VP_F_CTX_SIZE, "4096", VP_ORIGIN_ARGS);
+    assert_int_equal(read(MODEL "train: {micro_batch: 2}\n"), VP_OK);
+    assert_int_equal(s.engine.kind, VP_ENGINE_PYTORCH);
+    assert_true(s.training);
+    assert_int_equal(read(MODEL "train: {}\n"), VP_OK);
+    assert_false(s.training);
 }
 
 /* ---- precedence ---- */

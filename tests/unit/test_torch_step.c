@@ -180,6 +180,32 @@ static void keeps_what_the_tape_of_adapters_says(void **state) {
     }
 }
 
+/* A plan that keeps all layers but recomputes these regions of them. */
+static void select_regions(struct builder *b, uint32_t regions) {
+    struct vp_recompute_layer *plan = VP_NEW_ARRAY(&b->f.arena, LAYERS, struct vp_recompute_layer);
+    for (uint32_t i = 0; i < LAYERS; i++)
+        plan[i] = (struct vp_recompute_layer){.segment = i, .selective = regions};
+    b->scenario.train.recompute = (struct vp_recompute){.kind = VP_RECOMPUTE_PLAN, .plan = plan};
+}
+
+static void regions_keep_what_they_read(void **state) {
+    (void)state;
+    static const uint32_t SETS[] = {VP_SELECT_CORE_ATTENTION, VP_SELECT_MLP, VP_SELECT_NORM,
+                                    VP_SELECT_CORE_ATTENTION | VP_SELECT_MLP | VP_SELECT_NORM};
+    struct builder b;
+    for (size_t i = 0; i < sizeof SETS / sizeof *SETS; i++)
+        for (int adapted = 0; adapted < 2; adapted++) {
+            begin(&b, llama(2));
+            if (adapted)
+                adapt(&b, 0, VP_DTYPE_BF16);
+            select_regions(&b, SETS[i]); print_message("set %zu %d\n", i, adapted);
+            expect_tape(&b);
+            struct vp_walk *w = walk(&b);
+            assert_int_equal(w->now.component[VP_C_ACTIVATIONS], 0);
+            builder_end(&b);
+        }
+}
+
 /* ---- peaks ---- */
 
 static void everything_is_given_back(void **state) {
@@ -336,6 +362,7 @@ int main(void) {
         cmocka_unit_test(keeps_what_the_tape_of_gpt2_says),
         cmocka_unit_test(keeps_what_the_tape_under_autocast_says),
         cmocka_unit_test(keeps_what_the_tape_of_adapters_says),
+        cmocka_unit_test(regions_keep_what_they_read),
         cmocka_unit_test(everything_is_given_back),
         cmocka_unit_test(softmax_backward_holds_four),
         cmocka_unit_test(loss_peak),
