@@ -275,13 +275,11 @@ static uint32_t selected(const struct vp_scenario *s) {
     static const struct {
         const char *name;
         enum vp_selective set;
-    } MODULES[] = {{"core_attn", VP_SELECT_CORE_ATTENTION},
-                   {"mlp", VP_SELECT_MLP},
-                   {"moe", VP_SELECT_MOE},
-                   {"moe_act", VP_SELECT_MOE_ACTIVATION},
-                   {"layernorm", VP_SELECT_NORM},
-                   {"mla_up_proj", VP_SELECT_MLA_UP},
-                   {"shared_experts", VP_SELECT_SHARED_EXPERTS}};
+    } MODULES[] = {
+#define X(region, name, meaning) {name, VP_SELECT_##region},
+#include "planner/model/recompute_modules.def"
+#undef X
+    };
     const char *text = vp_engine_arg(&s->engine, "recompute_modules");
     uint32_t set = 0;
     for (size_t i = 0; i < sizeof MODULES / sizeof *MODULES; i++)

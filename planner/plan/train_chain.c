@@ -103,35 +103,53 @@ static uint64_t largest_item(const struct vp_tape *tape) {
     return most;
 }
 
-static void add_option(struct kind *kind, uint32_t select, uint64_t tape_bytes, uint64_t extra_ns,
-                       uint64_t forward_temp, uint64_t backward_temp) {
+static void add_option(struct kind *kind, uint32_t select, struct vp_tape_option option) {
     if (kind->options == VP_CHAIN_TAPES)
         return;
     kind->select[kind->options] = select;
-    kind->option[kind->options++] =
-        (struct vp_tape_option){tape_bytes, extra_ns, forward_temp, backward_temp};
+    kind->option[kind->options++] = option;
+}
+
+/* A layer without recomputation: what it keeps beside its input (that is counted as the boundary),
+ * and transient bytes. */
+static struct vp_tape_option full_option(const struct vp_train_layer *layer) {
+    const struct vp_tape *tape = layer->tape;
+    return (struct vp_tape_option){.t = vp_above(tape->saved_bytes, tape->input_bytes),
+                                   .wf = tape->forward_temp_bytes,
+                                   .wb = vp_above(tape->backward_temp_bytes, tape->output_bytes) +
+                                         layer->weight_temp_bytes + layer->gradient_temp_bytes};
+}
+
+static struct vp_tape_option selective_option(const struct maker *m,
+                                              const struct vp_train_layer *layer, uint32_t select) {
+    struct vp_tape_option option = full_option(layer);
+    uint64_t dropped = vp_min(vp_tape_selected(layer->tape, select), option.t);
+    option.r = time_of(m, &m->scenario->model->blocks[layer->block], select, layer->tape, dropped);
+    option.t -= dropped;
+    option.wb += dropped;
+    return option;
 }
 
 /* Sets of regions that leave something out, and each once: what a set drops beyond its parts
  * decides. Few regions occur together in a block, so all sets are tried. */
-static void add_selective(const struct maker *m, struct kind *kind, const struct vp_block *block,
-                          const struct vp_tape *tape, uint64_t full, uint64_t wf, uint64_t wb) {
+static void add_selective(const struct maker *m, struct kind *kind,
+                          const struct vp_train_layer *layer) {
     uint32_t useful[VP_TAPE_REGIONS], count = 0;
+    uint64_t full = kind->option[0].t;
     for (int k = 0; k < VP_TAPE_REGIONS; k++)
-        if (vp_tape_selected(tape, UINT32_C(1) << k) > 0)
+        if (vp_tape_selected(layer->tape, UINT32_C(1) << k) > 0)
             useful[count++] = UINT32_C(1) << k;
     for (uint32_t set = 1; set < UINT32_C(1) << count; set++) {
         uint32_t select = 0;
         for (uint32_t k = 0; k < count; k++)
             if (set >> k & 1)
                 select |= useful[k];
-        uint64_t dropped = vp_min(vp_tape_selected(tape, select), full);
-        uint64_t ns = time_of(m, block, select, tape, dropped);
-        bool better = dropped > 0 && ns < kind->forward_ns;
+        struct vp_tape_option option = selective_option(m, layer, select);
+        bool better = option.t < full && option.r < kind->forward_ns;
         for (uint32_t i = 1; i < kind->options && better; i++)
-            better = full - dropped < kind->option[i].t || ns < kind->option[i].r;
+            better = option.t < kind->option[i].t || option.r < kind->option[i].r;
         if (better && kind->options < VP_CHAIN_TAPES - 1)
-            add_option(kind, select, full - dropped, ns, wf, wb + dropped);
+            add_option(kind, select, option);
     }
 }
 
@@ -142,16 +160,13 @@ static const struct kind *kind_of(struct maker *m, const struct vp_train_layer *
     if (kind->made)
         return kind;
     kind->made = true;
-    /* what is stored in all is the tape; the input is counted as the boundary */
-    uint64_t full = vp_above(tape->saved_bytes, tape->input_bytes);
-    uint64_t wf = tape->forward_temp_bytes;
-    uint64_t wb = vp_above(tape->backward_temp_bytes, tape->output_bytes) +
-                  layer->weight_temp_bytes + layer->gradient_temp_bytes;
+    struct vp_tape_option full = full_option(layer);
     kind->forward_ns = time_of(m, block, UINT32_MAX, tape, 0);
-    kind->bare_bytes = wf + largest_item(tape);
-    add_option(kind, 0, full, 0, wf, wb);
-    add_selective(m, kind, block, tape, full, wf, wb);
-    add_option(kind, UINT32_MAX, 0, kind->forward_ns, kind->bare_bytes, wb + full);
+    kind->bare_bytes = full.wf + largest_item(tape);
+    add_option(kind, 0, full);
+    add_selective(m, kind, layer);
+    add_option(kind, UINT32_MAX,
+               (struct vp_tape_option){0, kind->forward_ns, kind->bare_bytes, full.wb + full.t});
     return kind;
 }
 
@@ -249,6 +264,12 @@ void vp_train_chain_make(struct vp_arena *arena, struct vp_train_chain *out,
                                    .static_bytes = stage->static_bytes,
                                    .in_flight = vp_max(stage->in_flight, 1)};
     out->overflow = vp_chain_overflow(&out->chain, out->in_flight);
+}
+
+struct vp_tape_option vp_train_chain_option(const struct vp_scenario *scenario,
+                                            const struct vp_train_layer *layer, uint32_t select) {
+    struct maker m = {.scenario = scenario, .timed = vp_roofline_known(&scenario->hardware.gpu)};
+    return selective_option(&m, layer, select);
 }
 
 void vp_train_chain_apply(struct vp_recompute *out, const struct vp_train_chain *chain,

@@ -28,6 +28,10 @@ struct vp_train_chain {
 /* stage: as vp_train_stage_make fills it for a scenario without recomputation. */
 void vp_train_chain_make(struct vp_arena *arena, struct vp_train_chain *out,
                          const struct vp_scenario *scenario, const struct vp_train_stage *stage);
+/* A layer of which a set of regions (enum vp_selective) is recomputed, whether a plan would want
+ * that or not. */
+struct vp_tape_option vp_train_chain_option(const struct vp_scenario *scenario,
+                                            const struct vp_train_layer *layer, uint32_t select);
 /* Writes the plan of this stage into out->plan, which has room for all layers of the model. */
 void vp_train_chain_apply(struct vp_recompute *out, const struct vp_train_chain *chain,
                           const struct vp_recompute_plan *plan);
