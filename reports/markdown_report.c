@@ -40,7 +40,7 @@ static void table(struct vp_buf *out, const struct vp_result *result) {
     for (int c = 0; c < VP_COMPONENT_COUNT; c++) {
         struct vp_amount amount = worst->component[c];
         const char *sure = vp_confidence_name(worst->confidence[c]);
-        if (!worst->present[c])
+        if (!worst->present[c] || amount.high == 0)
             continue;
         if (!vp_words_is_exact(amount))
             sure = vp_arena_printf(arena, "%s %s", sure, vp_words_interval(arena, amount, 2));

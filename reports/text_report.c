@@ -127,7 +127,7 @@ static void components(const struct vp_page *page, const struct vp_result *resul
     table_head(page);
     for (int c = 0; c < VP_COMPONENT_COUNT; c++) {
         struct vp_amount amount = device->component[c];
-        if (!device->present[c])
+        if (!device->present[c] || amount.high == 0) /* nothing of it at the peak */
             continue;
         sum += amount.likely;
         component_bar(bar, amount.likely, scale, vp_component_letter((enum vp_component)c), cells);

@@ -148,9 +148,12 @@ static void add_moments(struct rows *r, int kind) {
         row->from = (uint8_t)m[from].step;
         row->to = (uint8_t)m[to].step;
         bool exact = row->formula == VP_FORMULA_MEASURED || is_measured(r, VP_TM_ALLOCATED_PEAK);
-        if (KINDS[kind].spread && !exact)
+        if (KINDS[kind].spread && !exact) {
             row->bytes = (struct vp_amount){vp_mul_div(bytes, spread.low, 1000), bytes,
                                             vp_mul_div(bytes, spread.high, 1000)};
+            if (row->confidence == VP_EXACT) /* the formula is, what a run shows is not */
+                row->confidence = VP_CLASS_AVERAGE;
+        }
         if (kind == SAVED)
             vp_row_input(row, "micro_batches_in_flight", r->stage->in_flight);
     }

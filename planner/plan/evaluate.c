@@ -4,20 +4,36 @@
 
 #include "planner/plan/evaluate_parts.h"
 
-void vp_device_fold(struct vp_device *device, const struct vp_ledger *ledger, uint32_t index) {
+/* The least sure of a component's rows at a step; of all its rows when it has none there. */
+static enum vp_confidence confidence_at(const struct vp_ledger *ledger, uint32_t index,
+                                        enum vp_component component, enum vp_step step) {
+    enum vp_confidence then = VP_EXACT;
+    bool some = false;
+
     for (uint32_t i = 0; i < ledger->count; i++) {
         const struct vp_row *row = &ledger->rows[i];
-        if (row->device != index)
+        if (row->device != index || row->component != component || row->from > step ||
+            row->to < step)
             continue;
-        device->present[row->component] = true;
-        if (row->confidence > device->confidence[row->component])
-            device->confidence[row->component] = row->confidence;
+        some = true;
+        if (row->confidence > then)
+            then = row->confidence;
     }
+    return some ? then : vp_ledger_confidence(ledger, index, component);
+}
+
+void vp_device_fold(struct vp_device *device, const struct vp_ledger *ledger, uint32_t index) {
     device->peak_step = vp_ledger_peak(ledger, index);
-    for (int c = 0; c < VP_COMPONENT_COUNT; c++)
-        if (device->present[c])
-            device->component[c] =
-                vp_ledger_component(ledger, index, (enum vp_component)c, device->peak_step);
+    for (uint32_t i = 0; i < ledger->count; i++)
+        if (ledger->rows[i].device == index)
+            device->present[ledger->rows[i].component] = true;
+    for (int c = 0; c < VP_COMPONENT_COUNT; c++) {
+        enum vp_component component = (enum vp_component)c;
+        if (!device->present[c])
+            continue;
+        device->component[c] = vp_ledger_component(ledger, index, component, device->peak_step);
+        device->confidence[c] = confidence_at(ledger, index, component, device->peak_step);
+    }
     device->need = vp_ledger_at(ledger, index, device->peak_step);
 }
 

@@ -364,7 +364,8 @@ static void begin_once(struct writer *w) {
     take(w, single(w, FP8), s->fp8_bytes, VP_C_WEIGHTS);
     if (s->gradients_persist)
         take(w, single(w, PERSISTENT), s->gradient_bytes, VP_C_GRADIENTS);
-    take(w, single(w, WORKSPACE), s->workspace.likely, VP_C_WORKSPACE);
+    take(w, single(w, WORKSPACE), s->workspace.likely + s->buffer_bytes + s->placeholder_bytes,
+         VP_C_WORKSPACE);
     take(w, single(w, COMMUNICATION), s->communication.likely, VP_C_COMMUNICATION);
 }
 
