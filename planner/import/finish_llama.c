@@ -209,7 +209,8 @@ static bool context_from_model(struct vp_ctx *ctx, struct vp_scenario *s, bool a
     return true;
 }
 
-/* The total over all slots: as given, or what every slot needs for serve.context. */
+/* The total over all slots: as given, or serve.context for every sequence in flight; slots that
+ * share one cache are not taken to be all full unless serve.concurrency says so. */
 static bool set_context(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_llama *l = &s->llama;
     bool given = vp_finish_is_given(s, VP_F_CTX_SIZE);
@@ -221,9 +222,15 @@ static bool set_context(struct vp_ctx *ctx, struct vp_scenario *s) {
         return true;
     if (!wanted)
         return context_from_model(ctx, s, false);
-    struct vp_sum total = vp_sum_mul(vp_sum(s->serve.context), l->slots);
+    bool one = l->unified && !vp_finish_is_given(s, VP_F_CONCURRENCY);
+    struct vp_sum total = vp_sum_mul(vp_sum(s->serve.context), one ? 1 : l->slots);
     l->context = total.overflow ? UINT64_MAX : total.v;
-    vp_finish_note(s, VP_F_CTX_SIZE, VP_ORIGIN_DERIVED, "serve.context for every slot");
+    vp_finish_note(s, VP_F_CTX_SIZE, VP_ORIGIN_DERIVED,
+                   one ? "serve.context, shared by all slots" : "serve.context for every slot");
+    if (one) {
+        s->serve.concurrency = 1;
+        vp_finish_note(s, VP_F_CONCURRENCY, VP_ORIGIN_DERIVED, "slots share the cache");
+    }
     return true;
 }
 
