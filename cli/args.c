@@ -182,6 +182,10 @@ static void take_special(struct vp_ctx *ctx, struct vp_args *args, enum vp_optio
     case VP_OPTION_FRONTIER:
         take_once(ctx, &args->frontier, option, value);
         break;
+    case VP_OPTION_MAXIMIZE:
+        read_choice(ctx, option, value);
+        take_once(ctx, &args->maximize, option, value);
+        break;
     case VP_OPTION_STAGE:
         take_once(ctx, &args->stage, option, value);
         break;

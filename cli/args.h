@@ -17,6 +17,7 @@ struct vp_args {
     bool explain, verbose, help, version, man, completion, formulas, diagnostics;
     /* checkpoint; as written, NULL where not given */
     const char *chain, *budget, *class, *inflight, *frontier;
+    const char *maximize;                          /* fit */
     const char *stage, *plot, *chrome_trace, *csv; /* timeline */
     const char **operands;
     size_t operand_count;

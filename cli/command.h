@@ -64,6 +64,7 @@ int vp_cmd_import(struct vp_ctx *ctx, const struct vp_args *args);
 int vp_cmd_list(struct vp_ctx *ctx, const struct vp_args *args);
 int vp_cmd_checkpoint(struct vp_ctx *ctx, const struct vp_args *args);
 int vp_cmd_timeline(struct vp_ctx *ctx, const struct vp_args *args);
+int vp_cmd_fit(struct vp_ctx *ctx, const struct vp_args *args);
 int vp_cmd_help(struct vp_ctx *ctx, const struct vp_args *args);
 
 #endif

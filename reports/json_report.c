@@ -346,7 +346,7 @@ static void patch(struct vp_json *json, const char *field, const char *value, ui
         vp_json_end(json, '}');
 }
 
-static void suggestions(struct vp_json *json, const struct vp_result *result) {
+void vp_report_json_suggestions(struct vp_json *json, const struct vp_result *result) {
     vp_json_key(json, "suggestions");
     vp_json_list(json);
     for (uint32_t i = 0; i < result->suggestion_count; i++) {
@@ -426,7 +426,7 @@ void vp_report_json(struct vp_json *json, const struct vp_result *result) {
     empty_map(json, "latency");
     ledger(json, result);
     assumptions(json, result);
-    suggestions(json, result);
+    vp_report_json_suggestions(json, result);
     vp_json_key(json, "diagnostics");
     vp_report_json_diagnostics(json, result->diags);
     vp_json_end(json, '}');

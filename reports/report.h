@@ -29,6 +29,8 @@ void vp_report_markdown(struct vp_buf *out, const struct vp_result *result);
 /* One result object (schema "vramplan.result/1") as the next value of the writer: the whole
  * document or an item of a list. */
 void vp_report_json(struct vp_json *json, const struct vp_result *result);
+/* Its key "suggestions" with the list of them. */
+void vp_report_json_suggestions(struct vp_json *json, const struct vp_result *result);
 /* A list of diagnostics as in the result: the next value of the writer. */
 void vp_report_json_diagnostics(struct vp_json *json, const struct vp_diags *diags);
 

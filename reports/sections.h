@@ -11,6 +11,8 @@ void vp_section_head(const struct vp_page *page, const struct vp_result *result,
                      const struct vp_report_options *options);
 /* One line per device when there are several, the worst marked. */
 void vp_section_devices(const struct vp_page *page, const struct vp_result *result);
+/* Changes that make it fit, numbered. */
+void vp_section_suggestions(const struct vp_page *page, const struct vp_result *result);
 /* Diagnostics of the scenario, in the order in which they arose. */
 void vp_section_notes(const struct vp_page *page, const struct vp_result *result);
 

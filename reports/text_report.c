@@ -289,7 +289,7 @@ static void one_suggestion(const struct vp_page *page, const struct vp_suggestio
     }
 }
 
-static void suggestions(const struct vp_page *page, const struct vp_result *result) {
+void vp_section_suggestions(const struct vp_page *page, const struct vp_result *result) {
     enum { FIGURE = 9 };
     if (result->suggestion_count == 0)
         return;
@@ -417,7 +417,7 @@ void vp_report_text(struct vp_buf *out, const struct vp_result *result,
     bool verbose = options && options->verbose;
     vp_section_head(&page, result, options);
     if (result->verdict != VP_FITS)
-        suggestions(&page, result);
+        vp_section_suggestions(&page, result);
     components(&page, result);
     if (result->training.stage) {
         vp_train_section(&page, result);
@@ -438,7 +438,7 @@ void vp_report_text(struct vp_buf *out, const struct vp_result *result,
     if (verbose)
         parameters(&page, result);
     if (result->verdict == VP_FITS)
-        suggestions(&page, result);
+        vp_section_suggestions(&page, result);
     if (verbose && vp_scenario_accounting(result->scenario) == VP_ACCOUNT_POOL)
         log_lines(&page, result);
     assumptions(&page, result);

@@ -141,6 +141,7 @@ struct vp_amount vp_train_peaks(struct vp_arena *arena, const struct vp_scenario
     for (int i = 0; i < VP_TRAIN_MOMENTS; i++)
         if (walk->steady.phase[i].bytes > 0)
             take_moment(stage, &walk->steady.phase[i]);
+    reserved = vp_max(reserved, vp_train_stage_peak(stage)->total);
     *first_step_peak = walk->first.peak.bytes;
     vp_arena_rewind(arena, mark);
     return (struct vp_amount){vp_mul_div(reserved, spread->low, 1000),

@@ -75,20 +75,43 @@ static void append(struct vp_label *list, uint32_t *count, const struct vp_label
     }
 }
 
+/* Whether what a label of this need and low gives after a move is hopeless. */
+struct test {
+    vp_wide price, most;
+    unsigned shift;
+    bool all_hope; /* there are no bounds */
+};
+
+static struct test make_test(const struct maker *m, uint32_t p) {
+    const struct vp_dual *d = m->dual;
+    if (!d)
+        return (struct test){.all_hope = true};
+    return (struct test){(vp_wide)d->price[p], m->limit - d->before[p], d->shift, false};
+}
+
+static bool is_hopeless(const struct test *t, uint64_t need, uint64_t low) {
+    return !t->all_hope && ((vp_wide)low << t->shift) + t->price * (vp_wide)need > t->most;
+}
+
+/* A block of hopeless labels is passed over as one: its first label has the least need. */
 static void merge_move(struct maker *m, uint32_t p, uint32_t index) {
     const struct vp_move move = m->moves->items[index];
     const struct vp_label_list from = m->out->at[move.next];
-    const vp_wide price = m->dual ? m->dual->price[p] : 0;
-    const vp_wide most = m->dual ? m->limit - m->dual->before[p] : 0;
+    const struct test test = make_test(m, p);
     make_room(m, from.count);
     struct vp_label *old = m->list, *merged = m->other;
     uint32_t i = 0, count = 0, hopeless = 0;
     for (uint32_t j = 0; j < from.count; j++) {
         uint64_t need = vp_max(move.need, move.stored + from.items[j].need);
-        uint64_t low = move.time + from.items[j].low;
         if (!vp_moves_fit(m->moves, p, need, 0))
             break;
-        if (m->dual && ((vp_wide)low << m->dual->shift) + price * (vp_wide)need > most) {
+        if (j % VP_LABEL_BLOCK == 0 &&
+            is_hopeless(&test, need, move.time + from.block_low[j / VP_LABEL_BLOCK])) {
+            hopeless += VP_LABEL_BLOCK;
+            j += VP_LABEL_BLOCK - 1;
+            continue;
+        }
+        if (is_hopeless(&test, need, move.time + from.items[j].low)) {
             hopeless++;
             continue;
         }
@@ -231,6 +254,24 @@ static void thin(struct maker *m) {
 
 /* ---- all positions ---- */
 
+/* What was gathered becomes the list of p. */
+static void keep_list(struct maker *m, uint32_t p) {
+    struct vp_label_list *list = &m->out->at[p];
+    list->count = m->count;
+    list->items = VP_NEW_ARRAY(m->arena, m->count, struct vp_label);
+    list->block_low = VP_NEW_ARRAY(m->arena, m->count / VP_LABEL_BLOCK + 1, uint64_t);
+    if (m->count)
+        memcpy(list->items, m->list, m->count * sizeof *m->list);
+    m->out->made += m->count;
+    for (uint32_t i = 0; i < m->count; i++) {
+        uint64_t *low = &list->block_low[i / VP_LABEL_BLOCK];
+        *low = i % VP_LABEL_BLOCK ? vp_min(*low, list->items[i].low) : list->items[i].low;
+        vp_wide bound = m->dual ? bound_of(m, p, &list->items[i]) : 0;
+        if (m->dual && (i == 0 || bound < m->lowest[p]))
+            m->lowest[p] = bound;
+    }
+}
+
 static void make_list(struct maker *m, uint32_t p) {
     bool several = m->moves->others > 0;
     m->count = 0;
@@ -250,17 +291,7 @@ static void make_list(struct maker *m, uint32_t p) {
     if (several)
         sweep(m, 1);
     thin(m);
-    struct vp_label_list *list = &m->out->at[p];
-    list->count = m->count;
-    list->items = VP_NEW_ARRAY(m->arena, m->count, struct vp_label);
-    if (m->count)
-        memcpy(list->items, m->list, m->count * sizeof *m->list);
-    m->out->made += m->count;
-    for (uint32_t i = 0; m->dual && i < m->count; i++) {
-        vp_wide bound = bound_of(m, p, &list->items[i]);
-        if (i == 0 || bound < m->lowest[p])
-            m->lowest[p] = bound;
-    }
+    keep_list(m, p);
 }
 
 void vp_labels_make(struct vp_arena *arena, struct vp_labels *out, const struct vp_moves *moves,
@@ -277,7 +308,8 @@ void vp_labels_make(struct vp_arena *arena, struct vp_labels *out, const struct 
     }
     *out =
         (struct vp_labels){.at = VP_NEW_ARRAY(arena, n + 1, struct vp_label_list), .exact = true};
-    out->at[n] = (struct vp_label_list){.items = VP_NEW(arena, struct vp_label), .count = 1};
+    out->at[n] = (struct vp_label_list){
+        .items = VP_NEW(arena, struct vp_label), .block_low = VP_NEW(arena, uint64_t), .count = 1};
     for (uint32_t p = n; p-- > 0;)
         make_list(&m, p);
     vp_arena_free(&m.scratch);

@@ -19,8 +19,11 @@ struct vp_label {
     uint32_t then;         /* its label at the position after the move */
 };
 
+enum { VP_LABEL_BLOCK = 32 };
+
 struct vp_label_list {
-    struct vp_label *items; /* by rising need, or with others in flight by falling time */
+    struct vp_label *items; /* by rising need, or with others in flight by rising time */
+    uint64_t *block_low;    /* the least low of each VP_LABEL_BLOCK of them */
     uint32_t count;
 };
 

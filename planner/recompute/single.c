@@ -115,7 +115,7 @@ static void find_best(struct vp_arena *arena, struct vp_recompute_answer *out,
     struct vp_dual *dual = VP_NEW(arena, struct vp_dual);
     struct vp_labels *labels = VP_NEW(arena, struct vp_labels);
     vp_dual_make(arena, dual, moves);
-    uint64_t window = 1 + moves->base_time / 1000000 + dual->bound / 128;
+    uint64_t window = 1 + moves->base_time / 1000000 + dual->bound / 2048;
     while (dual->bound <= moves->most_time) {
         struct vp_arena_mark mark = vp_arena_mark(arena);
         struct vp_recompute_proof proof = {moves, dual, labels, dual->bound + window};
@@ -132,7 +132,7 @@ static void find_best(struct vp_arena *arena, struct vp_recompute_answer *out,
         }
         if (proof.limit >= moves->most_time)
             return; /* there is none */
-        window = over / 8 <= window ? over : 2 * window;
+        window = over / 8 <= window ? over : 3 * window;
         vp_arena_rewind(arena, mark);
     }
 }

@@ -347,20 +347,35 @@ static void backward(struct step *p, struct pass *pass) {
     vp_torch_drop(t, grad);
 }
 
+/* Of the embedding, dense, and of what else stands before the layers (positions, encoders). */
+static void add_table_gradients(struct step *p) {
+    struct vp_torch *t = &p->t;
+    const struct vp_train_stage *stage = p->stage;
+    const struct vp_model *model = t->scenario->model;
+    uint64_t table = vp_ceil_div(model->vocab, t->layout.vocab) * model->hidden;
+
+    if (!stage->first || !vp_torch_trains(t, VP_ROLE_EMBEDDING))
+        return;
+    if (model->embedding) {
+        t->row = model->tied && stage->last ? stage->layers + 1 : stage->layers;
+        vp_torch_gradient(t, 0, 0, table, t->gradient_bytes);
+    }
+    t->row = stage->layers;
+    uint64_t others = vp_above(stage->embedding_gradient_bytes, table * t->gradient_bytes);
+    if (others > 0 && !reduces(p))
+        vp_torch_gradient(t, 1, 0, others, 1);
+}
+
 /* The embedding's gradient is dense; tied ones are added to the head's. */
 static void end_pass(struct step *p, struct pass *pass) {
     struct vp_torch *t = &p->t;
     const struct vp_train_stage *stage = p->stage;
-    const struct vp_model *model = t->scenario->model;
     uint32_t head = stage->layers + 1, embedding = stage->layers;
 
-    if (stage->first && model->embedding && vp_torch_trains(t, VP_ROLE_EMBEDDING)) {
-        t->row = model->tied && stage->last ? head : embedding;
-        vp_torch_gradient(t, 0, 0, vp_ceil_div(model->vocab, t->layout.vocab) * model->hidden,
-                          t->gradient_bytes);
-    }
+    add_table_gradients(p);
     if (stage->gradients_persist || t->rules->optimizer_in_backward) {
         dropped(p, &t->gradient[embedding][0]);
+        dropped(p, &t->gradient[embedding][VP_TORCH_SLOTS]);
         dropped(p, &t->gradient[head][0]);
     } else if (t->scenario->parallel.fsdp || reduces(p)) {
         uint64_t bytes[] = {stage->embedding_gradient_bytes, stage->head_gradient_bytes};
@@ -395,7 +410,8 @@ static void optimizer(struct step *p, bool first) {
     t->layer = VP_NO_LAYER;
     if (first)
         hold(p, p->stage->optimizer_bytes, VP_C_OPTIMIZER);
-    uint32_t temp = taken(p, p->stage->step_temp_bytes, VP_STREAM_WORK, VP_C_OPTIMIZER);
+    /* at least the norm of the gradients */
+    uint32_t temp = taken(p, vp_max(p->stage->step_temp_bytes, 1), VP_STREAM_WORK, VP_C_OPTIMIZER);
     dropped(p, &temp);
     drop_gradients(p);
 }

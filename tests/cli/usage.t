@@ -38,7 +38,7 @@ ok "unknown command" refused "unknown command 'paln'"
 ok "unknown command: did you mean" err_has "did you mean 'plan'"
 run help paln
 ok "help for an unknown command" refused "did you mean 'plan'"
-for command in fit simulate sweep merge calibrate probe device import-log \
+for command in simulate sweep merge calibrate probe device import-log \
     doctor gate diff report tui; do
     run $command x
     ok "$command is not in this version" refused "'$command' is not in this version"

@@ -1,0 +1,291 @@
+#include "planner/plan/recompute_frameworks.h"
+
+#include "planner/base/sum.h"
+#include "planner/base/text.h"
+#include "planner/plan/evaluate_parts.h"
+#include "planner/plan/optimal.h"
+
+#define ON(shape) (UINT32_C(1) << VP_SHAPE_##shape)
+#define MEGATRON_SHAPES (ON(NONE) | ON(UNIFORM) | ON(BLOCK) | ON(SELECTIVE))
+
+const struct vp_framework_info *vp_framework_info(enum vp_framework framework) {
+    static const struct vp_framework_info INFO[VP_FRAMEWORK_COUNT] = {
+#define X(name, text, title, shapes, pipelined, meaning) {text, title, meaning, shapes, pipelined},
+#include "planner/plan/recompute_frameworks.def"
+#undef X
+    };
+    return &INFO[framework];
+}
+
+enum vp_framework vp_framework_find(const char *name) {
+    enum vp_framework f = 0;
+    while (f < VP_FRAMEWORK_COUNT && !vp_text_eq(name, vp_framework_info(f)->name))
+        f++;
+    return f;
+}
+
+/* ---- the problem ---- */
+
+static struct vp_recompute nothing(struct vp_arena *arena, const struct vp_model *model) {
+    struct vp_recompute out = {.kind = VP_RECOMPUTE_PLAN};
+    out.plan = VP_NEW_ARRAY(arena, model->layer_count, struct vp_recompute_layer);
+    for (uint32_t i = 0; i < model->layer_count; i++)
+        out.plan[i].segment = i;
+    return out;
+}
+
+static const struct vp_scenario *
+on_budget(struct vp_arena *arena, const struct vp_scenario *scenario, uint64_t budget_bytes) {
+    struct vp_scenario *copy = VP_NEW(arena, struct vp_scenario);
+    *copy = *scenario;
+    copy->train.recompute = nothing(arena, scenario->model);
+    if (budget_bytes > 0) {
+        copy->hardware.memory_bytes = budget_bytes;
+        copy->hardware.memory = vp_exactly(budget_bytes);
+        copy->hardware.reserved_bytes = 0;
+    }
+    return copy;
+}
+
+static void make_stage(struct vp_arena *arena, struct vp_stage_chain *out,
+                       const struct vp_scenario *scenario, uint32_t index) {
+    struct vp_train_stage *plain = VP_NEW(arena, struct vp_train_stage);
+    uint64_t most = 1;
+    vp_train_stage_make(arena, plain, scenario, index);
+    vp_train_chain_make(arena, &out->chain, scenario, plain);
+    for (uint32_t c = 0; c < plain->chunks; c++)
+        most = vp_max(most, plain->chunk_in_flight[c]);
+    out->chain.in_flight = most;
+    out->plain = plain;
+    out->budget_bytes = vp_optimal_budget(scenario, plain);
+}
+
+const char *vp_recompute_problem_make(struct vp_arena *arena, struct vp_recompute_problem *out,
+                                      const struct vp_scenario *scenario, uint64_t budget_bytes) {
+    if (!scenario->training)
+        return "there is nothing to train";
+    uint32_t stages = (uint32_t)vp_max(scenario->parallel.pipeline, 1);
+    const struct vp_hardware *hardware = &scenario->hardware;
+    *out =
+        (struct vp_recompute_problem){.scenario = on_budget(arena, scenario, budget_bytes),
+                                      .stage = VP_NEW_ARRAY(arena, stages, struct vp_stage_chain),
+                                      .stages = stages,
+                                      .budget_bytes = budget_bytes,
+                                      .timed = true};
+    if (budget_bytes == 0)
+        out->budget_bytes = vp_above(hardware->memory_bytes, hardware->reserved_bytes);
+    for (uint32_t i = 0; i < stages; i++) {
+        struct vp_stage_plan none;
+        make_stage(arena, &out->stage[i], out->scenario, i);
+        if (out->stage[i].plain->overflow || out->stage[i].chain.overflow)
+            return "its sizes are too large";
+        vp_setting_apply(arena, &none, out->scenario, &out->stage[i],
+                         &(struct vp_recompute_setting){.shape = VP_SHAPE_NONE}, UINT64_MAX);
+        out->base_ns = vp_max(out->base_ns, none.time);
+        out->timed = out->timed && out->stage[i].chain.timed;
+    }
+    return NULL;
+}
+
+/* ---- the best setting for given budgets ---- */
+
+struct choice {
+    const struct vp_recompute_problem *problem;
+    const uint64_t *budget; /* by stage */
+    bool any;
+    uint64_t slowest, total, peak;
+    struct vp_recompute_setting setting;
+};
+
+/* Takes a setting when all stages can run it, and it is better than what is there. */
+static void try_setting(struct vp_arena *arena, struct choice *c,
+                        struct vp_recompute_setting setting) {
+    struct vp_arena_mark mark = vp_arena_mark(arena);
+    struct choice new = {.setting = setting};
+    bool fits = true;
+    for (uint32_t i = 0; i < c->problem->stages && fits; i++) {
+        struct vp_stage_plan plan;
+        fits = vp_setting_apply(arena, &plan, c->problem->scenario, &c->problem->stage[i], &setting,
+                                c->budget[i]) &&
+               plan.feasible;
+        new.slowest = vp_max(new.slowest, plan.time);
+        new.total += plan.time;
+        new.peak = vp_max(new.peak, plan.peak_bytes);
+    }
+    vp_arena_rewind(arena, mark);
+    bool better = new.slowest < c->slowest ||
+                  (new.slowest == c->slowest &&
+                   (new.total < c->total || (new.total == c->total &&new.peak < c->peak)));
+    if (!fits || (c->any && !better))
+        return;
+    c->any = true;
+    c->slowest = new.slowest;
+    c->total = new.total;
+    c->peak = new.peak;
+    c->setting = setting;
+}
+
+static void try_shape(struct vp_arena *arena, struct choice *c, enum vp_recompute_shape shape) {
+    uint32_t last = vp_shape_last(shape, c->problem->stage, c->problem->stages);
+    if (last == 0 && shape != VP_SHAPE_SELECTIVE)
+        try_setting(arena, c, (struct vp_recompute_setting){.shape = shape});
+    for (uint32_t i = 1; i <= last; i++) {
+        struct vp_recompute_setting setting = {.shape = shape, .number = i};
+        if (shape == VP_SHAPE_SELECTIVE)
+            setting = (struct vp_recompute_setting){.shape = shape, .select = i};
+        if (!setting.select || (setting.select & ~last) == 0)
+            try_setting(arena, c, setting);
+    }
+}
+
+/* The best setting of the framework; where none fits, every layer by itself, which all of them can
+ * be told. In shapes that choose by stage only the stages that nothing fits are told so. */
+static void choose(struct vp_arena *arena, struct vp_framework_plan *out,
+                   const struct vp_recompute_problem *problem, uint32_t shapes,
+                   const uint64_t *budget) {
+    const struct vp_recompute_setting all = {.shape = VP_SHAPE_ALL};
+    struct choice c = {.problem = problem, .budget = budget, .setting = all};
+    bool one = (shapes & (shapes - 1)) == 0; /* nothing to choose from */
+    for (enum vp_recompute_shape shape = 0; shape < VP_SHAPE_COUNT && !one; shape++)
+        if (shapes & UINT32_C(1) << shape)
+            try_shape(arena, &c, shape);
+    for (enum vp_recompute_shape shape = 0; shape < VP_SHAPE_COUNT && !c.any; shape++)
+        if (shapes & UINT32_C(1) << shape && !vp_shape_is_enumerated(shape))
+            c.setting.shape = shape;
+    out->setting = c.setting;
+    out->proven = true;
+    out->slowest_ns = out->total_ns = 0;
+    for (uint32_t i = 0; i < problem->stages; i++) {
+        struct vp_stage_plan *plan = &out->stage[i];
+        vp_setting_apply(arena, plan, problem->scenario, &problem->stage[i], &out->setting,
+                         budget[i]);
+        if (!plan->plan.count)
+            vp_setting_apply(arena, plan, problem->scenario, &problem->stage[i], &all, budget[i]);
+        out->proven = out->proven && plan->feasible && plan->proven;
+        out->slowest_ns = vp_max(out->slowest_ns, plan->time);
+        out->total_ns += plan->time;
+    }
+}
+
+/* ---- as a whole step ---- */
+
+/* The search for one stage's budget: too much does not fit the device when the step is evaluated,
+ * enough does. */
+struct range {
+    uint64_t enough, too_much, tried; /* bytes */
+};
+
+struct search {
+    const struct vp_recompute_problem *problem;
+    struct vp_framework_plan *out;
+    struct vp_scenario *scenario; /* the problem's with the plan as its setting */
+    struct range *range;
+    struct vp_amount *need; /* by stage, evaluated */
+    uint64_t *usable;
+    uint32_t shapes;
+    struct vp_arena_mark mark;
+    bool cautious; /* upper ends must fit, not the likely figures */
+};
+
+static void evaluate(struct vp_arena *arena, struct search *s) {
+    struct vp_framework_plan *out = s->out;
+    struct vp_recompute *how = &s->scenario->train.recompute;
+    for (uint32_t i = 0; i < s->problem->stages; i++)
+        vp_train_chain_apply(how, &out->stage[i].chain, &out->stage[i].plan);
+    struct vp_arena_mark mark = vp_arena_mark(arena);
+    struct vp_result *result = VP_NEW(arena, struct vp_result);
+    bool known = vp_plan_evaluate(arena, result, s->scenario);
+    uint64_t least = UINT64_MAX;
+    out->verdict = VP_FITS;
+    for (uint32_t i = 0; i < s->problem->stages; i++) {
+        s->need[i] = known ? result->devices[i].need : vp_exactly(UINT64_MAX);
+        s->usable[i] = known ? result->devices[i].usable_bytes : 0;
+        int over = vp_need_over(s->need[i], s->usable[i]);
+        enum vp_verdict verdict = over == 0 ? VP_FITS : over == 1 ? VP_AT_RISK : VP_DOES_NOT_FIT;
+        uint64_t room = vp_above(s->usable[i], s->need[i].likely);
+        out->verdict = verdict > out->verdict ? verdict : out->verdict;
+        if (least == UINT64_MAX || room < least ||
+            (room == 0 && s->need[i].likely > out->need.likely)) {
+            out->tightest = i;
+            out->need = s->need[i];
+            least = room;
+        }
+    }
+    vp_arena_rewind(arena, mark);
+}
+
+static void run(struct vp_arena *arena, struct search *s) {
+    uint64_t *budget = s->out->budget_bytes;
+    vp_arena_rewind(arena, s->mark); /* of the round before nothing but the ranges is needed */
+    for (uint32_t i = 0; i < s->problem->stages; i++)
+        budget[i] = s->range[i].tried;
+    choose(arena, s->out, s->problem, s->shapes, budget);
+    evaluate(arena, s);
+}
+
+/* The next budget to try after the last one was evaluated; false: the search is over. */
+static bool narrow(struct search *s, uint32_t i) {
+    const uint64_t fine = UINT64_C(1) << 26; /* 64 MiB: allocators round more than that */
+    struct range *r = &s->range[i];
+    uint64_t need = s->cautious ? s->need[i].high : s->need[i].likely;
+    if (need <= s->usable[i])
+        r->enough = vp_max(r->enough, r->tried);
+    else
+        r->too_much = vp_min(r->too_much, r->tried);
+    if (r->too_much <= r->enough || r->too_much - r->enough <= fine) {
+        r->tried = r->enough;
+        return false;
+    }
+    r->tried = r->enough + (r->too_much - r->enough) / 2;
+    return true;
+}
+
+static void fit(struct vp_arena *arena, struct search *s) {
+    enum { ROUNDS = 12 };
+    bool again = true;
+    for (uint32_t i = 0; i < s->problem->stages; i++) {
+        uint64_t budget = s->problem->stage[i].budget_bytes;
+        s->range[i] = (struct range){.too_much = budget, .tried = budget};
+    }
+    for (int round = 0; round < ROUNDS && again; round++) {
+        again = false;
+        run(arena, s);
+        for (uint32_t i = 0; i < s->problem->stages; i++)
+            again |= narrow(s, i);
+    }
+    for (uint32_t i = 0; i < s->problem->stages; i++)
+        s->range[i].tried = s->range[i].enough;
+    run(arena, s);
+}
+
+void vp_framework_plan(struct vp_arena *arena, struct vp_framework_plan *out,
+                       const struct vp_recompute_problem *problem, enum vp_framework framework) {
+    const struct vp_framework_info *info = vp_framework_info(framework);
+    uint32_t stages = problem->stages;
+    *out = (struct vp_framework_plan){.framework = framework,
+                                      .layers = problem->scenario->model->layer_count};
+    if (stages > 1 && info->pipelined == 0) {
+        out->refused = "it has no pipeline stages";
+        return;
+    }
+    struct vp_scenario *copy = VP_NEW(arena, struct vp_scenario);
+    *copy = *problem->scenario;
+    copy->train.recompute = nothing(arena, copy->model);
+    out->layer = copy->train.recompute.plan;
+    out->stage = VP_NEW_ARRAY(arena, stages, struct vp_stage_plan);
+    out->budget_bytes = VP_NEW_ARRAY(arena, stages, uint64_t);
+    struct search search = {.problem = problem,
+                            .out = out,
+                            .scenario = copy,
+                            .range = VP_NEW_ARRAY(arena, stages, struct range),
+                            .need = VP_NEW_ARRAY(arena, stages, struct vp_amount),
+                            .usable = VP_NEW_ARRAY(arena, stages, uint64_t),
+                            .shapes = stages > 1 ? info->pipelined : info->shapes,
+                            .cautious = true};
+    search.mark = vp_arena_mark(arena);
+    fit(arena, &search);
+    if (out->verdict == VP_FITS)
+        return;
+    search.cautious = false;
+    fit(arena, &search);
+}

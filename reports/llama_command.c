@@ -1,0 +1,115 @@
+#include "reports/llama_command.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "planner/base/text.h"
+
+const char *vp_llama_type_name(enum vp_dtype type) {
+    switch (type) {
+    case VP_DTYPE_FP32:
+        return "f32";
+    case VP_DTYPE_FP16:
+        return "f16";
+    default:
+        return vp_dtype_name(type);
+    }
+}
+
+/* In quotes where a shell would take it apart. */
+static const char *quoted(struct vp_arena *arena, const char *word) {
+    static const char PLAIN[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "%+,-./:=@_";
+    struct vp_buf out = {.arena = arena};
+
+    if (*word && word[strspn(word, PLAIN)] == '\0')
+        return word;
+    vp_buf_add(&out, "'");
+    for (; *word; word++)
+        vp_buf_add_n(&out, *word == '\'' ? "'\\''" : word, *word == '\'' ? 4 : 1);
+    vp_buf_add(&out, "'");
+    return vp_buf_text(&out);
+}
+
+static const char *file_of(struct vp_arena *arena, const struct vp_scenario *s) {
+    const struct vp_gguf_table *table = s->model->gguf;
+
+    return table && table->source ? quoted(arena, table->source) : "MODEL.gguf";
+}
+
+static bool is_given(const struct vp_scenario *s, enum vp_field field) {
+    return s->source[field].origin >= VP_ORIGIN_FILE;
+}
+
+/* Settings that a search does not choose: passed on as they were given. */
+static const struct {
+    enum vp_field field;
+    const char *flag;
+    const char *off; /* of switches: when it is false; NULL: nothing */
+} PASSED[] = {
+    {VP_F_LLAMA_BATCH, "-b", NULL},
+    {VP_F_KV_UNIFIED, "--kv-unified", "--no-kv-unified"},
+    {VP_F_SPLIT_MODE, "-sm", NULL},
+    {VP_F_MAIN_GPU, "-mg", NULL},
+    {VP_F_TENSOR_SPLIT, "-ts", NULL},
+    {VP_F_SWA_FULL, "--swa-full", NULL},
+    {VP_F_NO_KV_OFFLOAD, "--no-kv-offload", NULL},
+    {VP_F_NO_OP_OFFLOAD, "--no-op-offload", NULL},
+    {VP_F_LLAMA_MMAP, NULL, "--no-mmap"},
+    {VP_F_EMBEDDINGS, "--embeddings", NULL},
+    {VP_F_CPU_MOE, "--cpu-moe", NULL},
+    {VP_F_OVERRIDE_TENSOR, "-ot", NULL},
+    {VP_F_MMPROJ, "--mmproj", NULL},
+};
+
+static void pass_on(struct vp_buf *out, const struct vp_scenario *s) {
+    for (size_t i = 0; i < sizeof PASSED / sizeof *PASSED; i++) {
+        enum vp_field field = PASSED[i].field;
+        const char *value = vp_field_value(out->arena, s, field);
+        const char *flag = PASSED[i].flag;
+        if (!is_given(s, field))
+            continue;
+        if (vp_field_info(field)->kind != VP_KIND_BOOL)
+            vp_buf_printf(out, " %s %s", flag, quoted(out->arena, value));
+        else if (vp_text_eq(value, "true") ? flag != NULL : PASSED[i].off != NULL)
+            vp_buf_printf(out, " %s", vp_text_eq(value, "true") ? flag : PASSED[i].off);
+    }
+}
+
+const char *vp_llama_command(struct vp_arena *arena, const struct vp_scenario *s) {
+    const struct vp_llama *l = &s->llama;
+    struct vp_buf out = {.arena = arena};
+
+    vp_buf_printf(&out, "llama-server -m %s -ngl %" PRIu64 " -c %" PRIu64 " -np %" PRIu64,
+                  file_of(arena, s), l->gpu_layers, l->context, l->slots);
+    /* the versions before it was the default knew a switch only */
+    if (s->engine.rules.llama.default_flash)
+        vp_buf_printf(&out, " -fa %s", l->flash == VP_FLASH_OFF ? "off" : "on");
+    else if (l->flash != VP_FLASH_OFF)
+        vp_buf_add(&out, " -fa");
+    vp_buf_printf(&out, " -ctk %s -ctv %s", vp_llama_type_name(l->type_k),
+                  vp_llama_type_name(l->type_v));
+    vp_buf_printf(&out, " -ub %" PRIu64, l->ubatch);
+    if (l->cpu_moe_layers > 0)
+        vp_buf_printf(&out, " --n-cpu-moe %" PRIu64, l->cpu_moe_layers);
+    pass_on(&out, s);
+    return vp_buf_text(&out);
+}
+
+const char *vp_ollama_modelfile(struct vp_arena *arena, const struct vp_scenario *s) {
+    const struct vp_llama *l = &s->llama;
+
+    return vp_arena_printf(arena,
+                           "FROM %s\nPARAMETER num_ctx %" PRIu64 "\nPARAMETER num_gpu %" PRIu64
+                           "\nPARAMETER num_batch %" PRIu64 "\n",
+                           file_of(arena, s), s->serve.context, l->gpu_layers, l->batch);
+}
+
+const char *vp_ollama_environment(struct vp_arena *arena, const struct vp_scenario *s) {
+    const struct vp_llama *l = &s->llama;
+
+    return vp_arena_printf(arena,
+                           "OLLAMA_FLASH_ATTENTION=%d OLLAMA_KV_CACHE_TYPE=%s "
+                           "OLLAMA_NUM_PARALLEL=%" PRIu64,
+                           l->flash != VP_FLASH_OFF, vp_llama_type_name(l->type_k), l->slots);
+}
