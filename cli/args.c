@@ -186,6 +186,10 @@ static void take_special(struct vp_ctx *ctx, struct vp_args *args, enum vp_optio
         read_choice(ctx, option, value);
         take_once(ctx, &args->maximize, option, value);
         break;
+    case VP_OPTION_EMIT:
+        read_choice(ctx, option, value);
+        take_once(ctx, &args->emit, option, value);
+        break;
     case VP_OPTION_STAGE:
         take_once(ctx, &args->stage, option, value);
         break;

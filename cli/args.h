@@ -16,7 +16,7 @@ struct vp_args {
     const char *output; /* NULL: standard output */
     bool explain, verbose, help, version, man, completion, formulas, diagnostics;
     /* checkpoint; as written, NULL where not given */
-    const char *chain, *budget, *class, *inflight, *frontier;
+    const char *chain, *budget, *class, *inflight, *frontier, *emit;
     const char *maximize;                          /* fit */
     const char *stage, *plot, *chrome_trace, *csv; /* timeline */
     const char **operands;

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "cli/args.h"
+#include "cli/checkpoint_scenario.h"
 #include "cli/placement_report.h"
 #include "cli/output.h"
 #include "planner/base/units.h"
@@ -62,12 +63,18 @@ static enum vp_status read_problem(struct vp_ctx *ctx, struct problem *out,
     *out = (struct problem){0};
     read_options(ctx, out, args);
     if (!args->chain) {
-        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "'checkpoint' needs --chain FILE");
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
+                    "'checkpoint' needs a scenario or --chain FILE");
         return VP_ERR_INPUT;
     }
     if (args->operand_count)
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "with --chain there is no other input: '%s'",
                     args->operands[0]);
+    if (args->emit || args->plot || args->setting_count)
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "%s goes with a scenario, not with --chain",
+                    args->emit   ? "--emit"
+                    : args->plot ? "--plot"
+                                 : args->settings[0].key);
     enum vp_status status = vp_chain_read(ctx, &file, args->chain, out->inflight);
     if (status != VP_OK)
         return status;
@@ -131,6 +138,8 @@ int vp_cmd_checkpoint(struct vp_ctx *ctx, const struct vp_args *args) {
     struct vp_placement placement;
     struct vp_buf out = {.arena = ctx->arena};
     enum vp_exit code = VP_EXIT_YES;
+    if (!args->chain && args->operand_count)
+        return vp_checkpoint_scenario(ctx, args);
     enum vp_status status = read_problem(ctx, &problem, args);
     if (status != VP_OK)
         return vp_output_failure(ctx, args, status);

@@ -100,7 +100,11 @@ void vp_placement_json(struct vp_buf *out, const struct vp_placement *c) {
     vp_json_text(&json, vp_recompute_class_name(c->class));
     json_number(&json, "budget_bytes", c->budget_bytes);
     json_number(&json, "inflight", c->inflight);
-    json_flag(&json, "feasible", a->feasible);
+    vp_json_key(&json, "feasible");
+    if (!a->feasible && a->cap) /* not solved */
+        vp_json_null(&json);
+    else
+        vp_json_bool(&json, a->feasible);
     if (a->length_count)
         json_lengths(&json, a);
     vp_json_key(&json, "least_bytes");

@@ -158,6 +158,10 @@ static size_t piece(const char *text) {
     size_t n = 0;
 
     for (bool inside = false, flag = *text == '-'; text[n]; n++) {
+        if (!inside && text[n] == '\\' && text[n + 1]) {
+            n++; /* a quote that is meant */
+            continue;
+        }
         inside ^= text[n] == '\'';
         if (inside || text[n] != ' ')
             continue;
@@ -263,12 +267,20 @@ const char *vp_fit_short_text(struct vp_arena *arena, const struct vp_result *re
     const struct vp_device *device = &plan->devices[fit->short_device];
     if (fit->short_bytes == 0)
         return "the scenario's own budget is exceeded";
-    return vp_arena_printf(
-        arena, "%s is %s GiB short at best: %s GiB at most, a margin of %s, and %s GiB usable",
-        vp_fit_device_name(arena, result, fit->short_device),
-        vp_format_gib(arena, fit->short_bytes, 2), vp_format_gib(arena, device->need.high, 2),
-        vp_format_gib(arena, device->host ? 0 : fit->margin_bytes, 2),
-        vp_format_gib(arena, device->usable_bytes, 2));
+    const char *name = vp_fit_device_name(arena, result, fit->short_device);
+    const char *missing = vp_format_gib(arena, fit->short_bytes, 2);
+    const char *usable = vp_format_gib(arena, device->usable_bytes, 2);
+    uint64_t pool = device->host ? 0 : plan->llama->place[fit->short_device].pool.high;
+    if (!device->host && pool < fit->margin_bytes)
+        return vp_arena_printf(arena,
+                               "%s is %s GiB short at best: buffers of %s GiB and a margin of %s "
+                               "GiB, where %s GiB are usable",
+                               name, missing, vp_format_gib(arena, device->need.high - pool, 2),
+                               vp_format_gib(arena, fit->margin_bytes, 2), usable);
+    return vp_arena_printf(arena,
+                           "%s is %s GiB short at best: it needs up to %s GiB, and %s GiB are "
+                           "usable",
+                           name, missing, vp_format_gib(arena, device->need.high, 2), usable);
 }
 
 static void infeasible(const struct vp_page *page, const struct vp_result *result,

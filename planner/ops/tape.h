@@ -33,7 +33,7 @@ struct vp_tape_item {
     uint32_t selective; /* set of enum vp_selective: each of them leaves it out */
 };
 
-enum { VP_TAPE_MAX = 96, VP_TAPE_REGIONS = 7 /* members of enum vp_selective */ };
+enum { VP_TAPE_MAX = 192, VP_TAPE_REGIONS = 7 /* members of enum vp_selective */ };
 
 struct vp_tape {
     struct vp_tape_item item[VP_TAPE_MAX];

@@ -89,78 +89,80 @@ const char *vp_recompute_problem_make(struct vp_arena *arena, struct vp_recomput
 
 /* ---- the best setting for given budgets ---- */
 
+/* A setting and what it costs; compared in this order. */
 struct choice {
-    const struct vp_recompute_problem *problem;
-    const uint64_t *budget; /* by stage */
-    bool any;
+    uint64_t excess; /* bytes over the budget, of the worst stage */
     uint64_t slowest, total, peak;
     struct vp_recompute_setting setting;
+    bool any;
 };
 
-/* Takes a setting when all stages can run it, and it is better than what is there. */
-static void try_setting(struct vp_arena *arena, struct choice *c,
+static bool is_better(const struct choice *a, const struct choice *b) {
+    if (!b->any || a->excess != b->excess)
+        return !b->any || a->excess < b->excess;
+    if (a->slowest != b->slowest || a->total != b->total)
+        return a->slowest != b->slowest ? a->slowest < b->slowest : a->total < b->total;
+    return a->peak < b->peak;
+}
+
+struct chooser {
+    const struct vp_recompute_problem *problem;
+    const uint64_t *budget; /* by stage */
+    struct choice best;
+};
+
+static void try_setting(struct vp_arena *arena, struct chooser *c,
                         struct vp_recompute_setting setting) {
     struct vp_arena_mark mark = vp_arena_mark(arena);
-    struct choice new = {.setting = setting};
-    bool fits = true;
-    for (uint32_t i = 0; i < c->problem->stages && fits; i++) {
+    struct choice new = {.setting = setting, .any = true};
+    bool possible = true;
+    for (uint32_t i = 0; i < c->problem->stages && possible; i++) {
         struct vp_stage_plan plan;
-        fits = vp_setting_apply(arena, &plan, c->problem->scenario, &c->problem->stage[i], &setting,
-                                c->budget[i]) &&
-               plan.feasible;
+        possible = vp_setting_apply(arena, &plan, c->problem->scenario, &c->problem->stage[i],
+                                    &setting, c->budget[i]);
+        new.excess = vp_max(new.excess, vp_above(plan.peak_bytes, c->budget[i]));
         new.slowest = vp_max(new.slowest, plan.time);
         new.total += plan.time;
         new.peak = vp_max(new.peak, plan.peak_bytes);
     }
     vp_arena_rewind(arena, mark);
-    bool better = new.slowest < c->slowest ||
-                  (new.slowest == c->slowest &&
-                   (new.total < c->total || (new.total == c->total &&new.peak < c->peak)));
-    if (!fits || (c->any && !better))
-        return;
-    c->any = true;
-    c->slowest = new.slowest;
-    c->total = new.total;
-    c->peak = new.peak;
-    c->setting = setting;
+    if (possible && is_better(&new, &c->best))
+        c->best = new;
 }
 
-static void try_shape(struct vp_arena *arena, struct choice *c, enum vp_recompute_shape shape) {
-    uint32_t last = vp_shape_last(shape, c->problem->stage, c->problem->stages);
+static void try_shape(struct vp_arena *arena, struct chooser *c, enum vp_recompute_shape shape) {
+    const struct vp_recompute_problem *p = c->problem;
+    uint32_t last = vp_shape_last(shape, p->scenario, p->stage, p->stages);
     if (last == 0 && shape != VP_SHAPE_SELECTIVE)
         try_setting(arena, c, (struct vp_recompute_setting){.shape = shape});
     for (uint32_t i = 1; i <= last; i++) {
         struct vp_recompute_setting setting = {.shape = shape, .number = i};
         if (shape == VP_SHAPE_SELECTIVE)
             setting = (struct vp_recompute_setting){.shape = shape, .select = i};
-        if (!setting.select || (setting.select & ~last) == 0)
+        if ((setting.select & ~last) == 0)
             try_setting(arena, c, setting);
     }
 }
 
-/* The best setting of the framework; where none fits, every layer by itself, which all of them can
- * be told. In shapes that choose by stage only the stages that nothing fits are told so. */
+/* The fastest setting of the framework within the budgets; where none is, the one that exceeds them
+ * least. */
 static void choose(struct vp_arena *arena, struct vp_framework_plan *out,
                    const struct vp_recompute_problem *problem, uint32_t shapes,
                    const uint64_t *budget) {
-    const struct vp_recompute_setting all = {.shape = VP_SHAPE_ALL};
-    struct choice c = {.problem = problem, .budget = budget, .setting = all};
-    bool one = (shapes & (shapes - 1)) == 0; /* nothing to choose from */
-    for (enum vp_recompute_shape shape = 0; shape < VP_SHAPE_COUNT && !one; shape++)
-        if (shapes & UINT32_C(1) << shape)
+    struct chooser c = {.problem = problem, .budget = budget};
+    for (enum vp_recompute_shape shape = 0; shape < VP_SHAPE_COUNT; shape++) {
+        if (shapes == UINT32_C(1) << shape) /* nothing to choose from */
+            c.best.setting.shape = shape;
+        else if (shapes & UINT32_C(1) << shape)
             try_shape(arena, &c, shape);
-    for (enum vp_recompute_shape shape = 0; shape < VP_SHAPE_COUNT && !c.any; shape++)
-        if (shapes & UINT32_C(1) << shape && !vp_shape_is_enumerated(shape))
-            c.setting.shape = shape;
-    out->setting = c.setting;
+    }
+    out->setting = c.best.setting;
     out->proven = true;
     out->slowest_ns = out->total_ns = 0;
     for (uint32_t i = 0; i < problem->stages; i++) {
         struct vp_stage_plan *plan = &out->stage[i];
         vp_setting_apply(arena, plan, problem->scenario, &problem->stage[i], &out->setting,
                          budget[i]);
-        if (!plan->plan.count)
-            vp_setting_apply(arena, plan, problem->scenario, &problem->stage[i], &all, budget[i]);
         out->proven = out->proven && plan->feasible && plan->proven;
         out->slowest_ns = vp_max(out->slowest_ns, plan->time);
         out->total_ns += plan->time;
@@ -240,6 +242,18 @@ static bool narrow(struct search *s, uint32_t i) {
     return true;
 }
 
+/* Every layer by itself. What a chain takes for less than that may need more as a step, so it is
+ * the last resort that any framework has. */
+static void try_all(struct vp_arena *arena, struct search *s) {
+    const struct vp_framework_plan before = *s->out;
+    const uint32_t shapes = s->shapes;
+    s->shapes = ON(ALL);
+    run(arena, s);
+    s->shapes = shapes;
+    if (s->out->verdict >= before.verdict) /* no better: back to what there was */
+        run(arena, s);
+}
+
 static void fit(struct vp_arena *arena, struct search *s) {
     enum { ROUNDS = 12 };
     bool again = true;
@@ -256,14 +270,16 @@ static void fit(struct vp_arena *arena, struct search *s) {
     for (uint32_t i = 0; i < s->problem->stages; i++)
         s->range[i].tried = s->range[i].enough;
     run(arena, s);
+    if (s->cautious && s->out->verdict != VP_FITS)
+        try_all(arena, s);
 }
 
 void vp_framework_plan(struct vp_arena *arena, struct vp_framework_plan *out,
                        const struct vp_recompute_problem *problem, enum vp_framework framework) {
     const struct vp_framework_info *info = vp_framework_info(framework);
     uint32_t stages = problem->stages;
-    *out = (struct vp_framework_plan){.framework = framework,
-                                      .layers = problem->scenario->model->layer_count};
+    *out = (struct vp_framework_plan){
+        .framework = framework, .layers = problem->scenario->model->layer_count, .stages = stages};
     if (stages > 1 && info->pipelined == 0) {
         out->refused = "it has no pipeline stages";
         return;

@@ -33,7 +33,7 @@ struct vp_framework_plan {
     struct vp_stage_plan *stage;      /* by pipeline stage */
     uint64_t *budget_bytes;           /* by stage: what the activations were allowed in the end */
     struct vp_recompute_layer *layer; /* by layer of the model */
-    uint32_t layers;
+    uint32_t layers, stages;
     uint64_t slowest_ns, total_ns; /* of the slowest stage, of all */
     uint32_t tightest;             /* stage with the least room */
     struct vp_amount need;         /* of its device, evaluated as a step */

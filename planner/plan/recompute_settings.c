@@ -32,23 +32,25 @@ static uint32_t longest_chunk(const struct vp_train_stage *stage) {
     return longest;
 }
 
-/* Regions that some layer here has. */
-static uint32_t regions(const struct vp_train_stage *stage) {
+/* Regions that leave something out of some layer here. */
+static uint32_t regions(const struct vp_scenario *scenario, const struct vp_stage_chain *stage) {
     uint32_t set = 0;
-    for (uint32_t i = 0; i < stage->layers; i++)
-        for (int k = 0; k < VP_TAPE_REGIONS; k++)
-            if (vp_tape_selected(stage->layer[i].tape, UINT32_C(1) << k) > 0)
+    for (uint32_t i = 0; i < stage->plain->layers; i++)
+        for (uint32_t k = 0; k < VP_TAPE_REGIONS && i < stage->chain.layers; k++)
+            if (vp_train_chain_option(scenario, &stage->plain->layer[i], UINT32_C(1) << k).t <
+                stage->chain.chain.options[i][0].t)
                 set |= UINT32_C(1) << k;
     return set;
 }
 
-uint32_t vp_shape_last(enum vp_recompute_shape shape, const struct vp_stage_chain *stages,
-                       uint32_t count) {
+uint32_t vp_shape_last(enum vp_recompute_shape shape, const struct vp_scenario *scenario,
+                       const struct vp_stage_chain *stages, uint32_t count) {
     uint32_t last = 0, layers = 0, set = 0;
     for (uint32_t i = 0; i < count; i++) {
         last = (uint32_t)vp_max(last, longest_chunk(stages[i].plain));
         layers += stages[i].plain->layers;
-        set |= regions(stages[i].plain);
+        if (shape == VP_SHAPE_SELECTIVE)
+            set |= regions(scenario, &stages[i]);
     }
     if (shape == VP_SHAPE_SELECTIVE)
         return set;
@@ -189,11 +191,11 @@ static void solve(struct vp_arena *arena, struct vp_stage_plan *out,
     }
     vp_recompute_single(arena, &answer, &out->chain.chain, class, budget_bytes,
                         out->chain.in_flight);
-    out->feasible = answer.feasible;
+    out->proven = answer.feasible && answer.time == answer.bound;
     if (!answer.feasible)
-        return;
+        vp_recompute_single(arena, &answer, &out->chain.chain, class, answer.least_bytes,
+                            out->chain.in_flight);
     out->plan = answer.plan;
-    out->proven = answer.time == answer.bound;
     judge(arena, out, budget_bytes);
 }
 
@@ -204,9 +206,7 @@ bool vp_setting_apply(struct vp_arena *arena, struct vp_stage_plan *out,
     if (setting->shape == VP_SHAPE_UNIFORM && !divides(stage->plain, setting->number))
         return false;
     if (!vp_shape_is_enumerated(setting->shape)) {
-        out->proven = false;
-        if (budget_bytes > 0)
-            solve(arena, out, stage, setting->shape, budget_bytes);
+        solve(arena, out, stage, setting->shape, budget_bytes);
         return true;
     }
     if (setting->shape == VP_SHAPE_SELECTIVE)

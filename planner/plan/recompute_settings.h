@@ -53,10 +53,10 @@ struct vp_stage_plan {
 
 bool vp_shape_is_enumerated(enum vp_recompute_shape shape);
 /* Numbers 1..last are worth a try; sets: each that is within `last`. 0: the shape has none. */
-uint32_t vp_shape_last(enum vp_recompute_shape shape, const struct vp_stage_chain *stages,
-                       uint32_t count);
-/* false: the stage cannot be told so. Without a plan within the budget: out->feasible is false; of
- * enumerated shapes the rest is filled all the same. */
+uint32_t vp_shape_last(enum vp_recompute_shape shape, const struct vp_scenario *scenario,
+                       const struct vp_stage_chain *stages, uint32_t count);
+/* false: the stage cannot be told so. Without a plan within the budget out->feasible is false and
+ * the plan is the one of the least peak. */
 bool vp_setting_apply(struct vp_arena *arena, struct vp_stage_plan *out,
                       const struct vp_scenario *scenario, const struct vp_stage_chain *stage,
                       const struct vp_recompute_setting *setting, uint64_t budget_bytes);

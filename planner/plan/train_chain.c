@@ -110,6 +110,22 @@ static void add_option(struct kind *kind, uint32_t select, struct vp_tape_option
     kind->option[kind->options++] = option;
 }
 
+/* Regions that some operator of the block belongs to: in a layer without it, recomputing a region
+ * does nothing. */
+static uint32_t regions_in(const struct maker *m, const struct vp_block *block) {
+    const struct vp_op *matrix = NULL;
+    struct vp_ops ops;
+    uint32_t set = 0;
+    vp_ops_block(&ops, m->scenario->model, block);
+    for (uint32_t i = 0; i < ops.count; i++) {
+        const struct vp_op *op = &ops.item[i];
+        set |= regions_of(op, matrix);
+        if (op->kind == VP_OP_LINEAR || op->kind == VP_OP_EXPERTS)
+            matrix = op;
+    }
+    return set;
+}
+
 /* A layer without recomputation: what it keeps beside its input (that is counted as the boundary),
  * and transient bytes. */
 static struct vp_tape_option full_option(const struct vp_train_layer *layer) {
@@ -122,9 +138,11 @@ static struct vp_tape_option full_option(const struct vp_train_layer *layer) {
 
 static struct vp_tape_option selective_option(const struct maker *m,
                                               const struct vp_train_layer *layer, uint32_t select) {
+    const struct vp_block *block = &m->scenario->model->blocks[layer->block];
     struct vp_tape_option option = full_option(layer);
+    select &= regions_in(m, block);
     uint64_t dropped = vp_min(vp_tape_selected(layer->tape, select), option.t);
-    option.r = time_of(m, &m->scenario->model->blocks[layer->block], select, layer->tape, dropped);
+    option.r = time_of(m, block, select, layer->tape, dropped);
     option.t -= dropped;
     option.wb += dropped;
     return option;
@@ -135,9 +153,10 @@ static struct vp_tape_option selective_option(const struct maker *m,
 static void add_selective(const struct maker *m, struct kind *kind,
                           const struct vp_train_layer *layer) {
     uint32_t useful[VP_TAPE_REGIONS], count = 0;
+    uint32_t here = regions_in(m, &m->scenario->model->blocks[layer->block]);
     uint64_t full = kind->option[0].t;
     for (int k = 0; k < VP_TAPE_REGIONS; k++)
-        if (vp_tape_selected(layer->tape, UINT32_C(1) << k) > 0)
+        if (here >> k & 1 && vp_tape_selected(layer->tape, UINT32_C(1) << k) > 0)
             useful[count++] = UINT32_C(1) << k;
     for (uint32_t set = 1; set < UINT32_C(1) << count; set++) {
         uint32_t select = 0;

@@ -98,9 +98,14 @@ static void climb(struct search *s, double level) {
 /* The level is lowered when the bound does not come nearer. The numbers of rounds are those that
  * brought the best times of whole solutions on chains of 100 and 1000 stages. */
 static void search_prices(struct search *s) {
-    uint32_t n = s->moves->n, rounds = 80 + n / 8, patience = rounds / 16, idle = 0;
-    double hope = s->target;
+    uint32_t n = s->moves->n, rounds = 80 + n / 5, patience = 5 + n / 100, idle = 0;
+    double hope = s->target, last = 0;
     for (uint32_t round = 0; round < rounds && s->target - s->best_bound >= 1; round++) {
+        if (round % 16 == 15) {
+            if (round > 60 && s->best_bound - last < s->best_bound / 20000)
+                break;
+            last = s->best_bound;
+        }
         shortest(s);
         idle = s->bound > s->best_bound + hope / 10 ? 0 : idle + 1;
         if (s->bound > s->best_bound) {

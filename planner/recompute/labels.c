@@ -93,7 +93,13 @@ static bool is_hopeless(const struct test *t, uint64_t need, uint64_t low) {
     return !t->all_hope && ((vp_wide)low << t->shift) + t->price * (vp_wide)need > t->most;
 }
 
-/* A block of hopeless labels is passed over as one: its first label has the least need. */
+static bool beats(const struct vp_label *label, uint64_t time, uint64_t low) {
+    return label->time <= time && label->low <= low;
+}
+
+/* The old list is read along with the new labels, and copied only from the first one that it does
+ * not beat. Blocks without hope, or beaten as a whole, are passed over: the first of a block has
+ * the least need. */
 static void merge_move(struct maker *m, uint32_t p, uint32_t index) {
     const struct vp_move move = m->moves->items[index];
     const struct vp_label_list from = m->out->at[move.next];
@@ -101,27 +107,37 @@ static void merge_move(struct maker *m, uint32_t p, uint32_t index) {
     make_room(m, from.count);
     struct vp_label *old = m->list, *merged = m->other;
     uint32_t i = 0, count = 0, hopeless = 0;
+    bool any = false;
     for (uint32_t j = 0; j < from.count; j++) {
         uint64_t need = vp_max(move.need, move.stored + from.items[j].need);
         if (!vp_moves_fit(m->moves, p, need, 0))
             break;
-        if (j % VP_LABEL_BLOCK == 0 &&
-            is_hopeless(&test, need, move.time + from.block_low[j / VP_LABEL_BLOCK])) {
-            hopeless += VP_LABEL_BLOCK;
-            j += VP_LABEL_BLOCK - 1;
-            continue;
-        }
-        if (is_hopeless(&test, need, move.time + from.items[j].low)) {
-            hopeless++;
-            continue;
+        for (; i < m->count && old[i].need <= need; i++)
+            if (any)
+                append(merged, &count, &old[i]);
+        struct vp_label *last = any ? &merged[count - 1] : i ? &old[i - 1] : NULL;
+        if (j % VP_LABEL_BLOCK == 0) {
+            uint64_t low = move.time + from.block_low[j / VP_LABEL_BLOCK];
+            if (is_hopeless(&test, need, low) || (last && beats(last, low, low))) {
+                j += VP_LABEL_BLOCK - 1;
+                continue;
+            }
         }
         struct vp_label label = before(&move, index, &from.items[j], j);
-        while (i < m->count && old[i].need <= need)
-            append(merged, &count, &old[i++]);
-        append(merged, &count, &label);
+        if (is_hopeless(&test, need, label.low)) {
+            hopeless++;
+        } else if (last && last->time <= label.time) {
+            last->low = vp_min(last->low, label.low);
+        } else {
+            if (!any && i)
+                memcpy(merged, old, i * sizeof *old);
+            count = any ? count : i;
+            any = true;
+            append(merged, &count, &label);
+        }
     }
     m->out->pruned += hopeless;
-    if (count == 0)
+    if (!any)
         return;
     while (i < m->count)
         append(merged, &count, &old[i++]);

@@ -282,7 +282,7 @@ static void solve_interval(struct solver *s, uint32_t id) {
 
 /* Caps: all lists together stay below 400 MB, and the merges within about 10 seconds. Short parts
  * have short lists, so the long ones may take some times their share. */
-enum { MOST_SPLITS = 10000000, MOST_STEPS = 12000000, LEAST_CAP = 32 };
+enum { MOST_SPLITS = 2000000, MOST_STEPS = 12000000, LEAST_CAP = 32 };
 static const uint64_t MOST_WORK = 1000000000;
 static const char CAP_SPLITS[] = "different parts of the chain times their splits";
 static const char CAP_STEPS[] = "steps per part of the chain";

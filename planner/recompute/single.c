@@ -8,13 +8,18 @@ static bool has_segments(enum vp_recompute_class class) { return class != VP_PLA
 
 static bool has_options(enum vp_recompute_class class) { return class != VP_PLACE_SEGMENTS; }
 
-/* Labels of one list. A label has 48 bytes: all lists together stay below 200 MB. */
+/* Labels of one list. A label has 40 bytes: all lists together stay below 200 MB. */
 static uint32_t list_cap(uint32_t n) {
     enum { ALL = 4000000, MOST = 1 << 17 };
     return (uint32_t)vp_min(ALL / (n + 1), MOST);
 }
 
+/* With several microbatches in flight lists are sorted, not merged, which long chains make slow; a
+ * pipeline rank has some tens of stages. */
+enum { MOST_STAGES_OF_SEVERAL = 256 };
+
 static const char CAP[] = "labels per position";
+static const char CAP_STAGES[] = "stages with several microbatches in flight (256)";
 
 static uint64_t peak_of(const struct vp_moves *m, const struct vp_label *label) {
     return label->need + m->others * label->stored;
@@ -132,7 +137,7 @@ static void find_best(struct vp_arena *arena, struct vp_recompute_answer *out,
         }
         if (proof.limit >= moves->most_time)
             return; /* there is none */
-        window = over / 8 <= window ? over : 3 * window;
+        window = over / 32 <= window ? over : 3 * window;
         vp_arena_rewind(arena, mark);
     }
 }
@@ -142,6 +147,10 @@ void vp_recompute_single(struct vp_arena *arena, struct vp_recompute_answer *out
                          uint64_t budget_bytes, uint64_t inflight) {
     struct vp_moves *moves = VP_NEW(arena, struct vp_moves);
     *out = (struct vp_recompute_answer){0};
+    if (inflight > 1 && chain->n > MOST_STAGES_OF_SEVERAL) {
+        out->cap = CAP_STAGES;
+        return;
+    }
     vp_moves_make(arena, moves, chain, budget_bytes, inflight, has_segments(class),
                   has_options(class));
     if (inflight == 1)
@@ -159,6 +168,10 @@ void vp_recompute_single_frontier(struct vp_arena *arena, struct vp_frontier *ou
                                   uint64_t inflight) {
     struct vp_moves moves;
     struct vp_labels labels;
+    if (inflight > 1 && chain->n > MOST_STAGES_OF_SEVERAL) {
+        *out = (struct vp_frontier){.cap = CAP_STAGES};
+        return;
+    }
     vp_moves_make(arena, &moves, chain, VP_MOVES_NO_BUDGET, inflight, has_segments(class),
                   has_options(class));
     vp_labels_make(arena, &labels, &moves, NULL, 0, list_cap(chain->n));

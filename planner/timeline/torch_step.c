@@ -235,6 +235,18 @@ static void gather_root(struct step *p) {
     p->root = taken(p, bytes, VP_STREAM_WORK, VP_C_WEIGHTS);
 }
 
+/* ZeRO 3 keeps layers whole that are used again soon: what runs until then is the rest of the
+ * forward pass and as much of the backward pass. */
+static bool is_reused_soon(const struct step *p, uint32_t row) {
+    uint64_t limit = p->t.rules->reuse_elements;
+    struct vp_sum ahead = vp_sum(p->stage->head_gathered_bytes);
+    if (limit == 0 || p->t.scenario->parallel.zero < 3)
+        return false;
+    for (uint32_t i = row + 1; i < p->stage->layers; i++)
+        ahead = vp_sum_add(ahead, p->stage->layer[i].gathered_bytes);
+    return !ahead.overflow && ahead.v / vp_max(p->t.weight_bytes, 1) <= limit / 2;
+}
+
 static uint32_t layers_forward(struct step *p, struct pass *pass, uint32_t x) {
     struct vp_torch *t = &p->t;
     const struct vp_train_stage *stage = p->stage;
@@ -260,7 +272,7 @@ static uint32_t layers_forward(struct step *p, struct pass *pass, uint32_t x) {
         t->recording = !again;
         t->outputs = is_selective(p) ? &pass->outputs : NULL;
         x = vp_torch_become(t, x, vp_torch_layer(t, graph_of(p, row), x));
-        end_layer(p, row, t->rules->gathered_stay);
+        end_layer(p, row, t->rules->gathered_stay || is_reused_soon(p, row));
     }
     dropped(p, &leaving);
     return x;
@@ -329,7 +341,7 @@ static void backward(struct step *p, struct pass *pass) {
         t->cause = stage->layer[row].recomputed ? VP_CAUSE_REBUILT : VP_CAUSE_BACKWARD;
         at_layer(p, row);
         begin_layer(p, row);
-        if (row > 0 && t->rules->gathered_layers > 1 && !t->rules->gathered_stay)
+        if (row > 0 && t->rules->gathered_layers > 1 && p->staying[row - 1] == VP_NO_STORAGE)
             p->ahead = gather(p, row - 1);
         if ((stage->layer[row].recomputed || is_selective(p)) && row < rebuilt)
             rebuilt = rebuild(p, pass, row);

@@ -319,6 +319,29 @@ static void fsdp_gathers_layers(void **state) {
     builder_end(&b);
 }
 
+/* ZeRO 3 keeps a layer whole when what runs until its backward pass is little. */
+static void zero_keeps_layers_that_are_used_soon(void **state) {
+    (void)state;
+    struct builder b;
+    begin(&b, llama(4));
+    b.scenario.parallel.zero = 3;
+    b.scenario.parallel.data = b.scenario.hardware.count = 4;
+    b.scenario.train.micro_batch = b.scenario.train.sequence = 1;
+    b.scenario.engine.rules.train.gather_copies = false;
+    const struct vp_train_stage *s = make(&b);
+    uint64_t layer = s->layer[0].gathered_bytes;
+    assert_int_equal(walk(&b)->steady.phase[0].component[VP_C_WEIGHTS],
+                     s->parameter_bytes + 2 * layer);
+    /* the last two: one layer runs twice between the uses of the second-last */
+    b.scenario.engine.rules.train.reuse_elements = layer;
+    assert_int_equal(walk(&b)->steady.phase[0].component[VP_C_WEIGHTS],
+                     s->parameter_bytes + 2 * layer);
+    b.scenario.engine.rules.train.reuse_elements = 2 * layer;
+    assert_int_equal(walk(&b)->steady.phase[0].component[VP_C_WEIGHTS],
+                     s->parameter_bytes + 3 * layer);
+    builder_end(&b);
+}
+
 static uint64_t peak_with(uint64_t sequence, uint64_t batch, enum vp_attention_impl attention) {
     struct builder b;
     begin(&b, llama(2));
@@ -370,6 +393,7 @@ int main(void) {
         cmocka_unit_test(recomputation_keeps_inputs),
         cmocka_unit_test(accumulation_keeps_gradients),
         cmocka_unit_test(fsdp_gathers_layers),
+        cmocka_unit_test(zero_keeps_layers_that_are_used_soon),
         cmocka_unit_test(more_never_takes_less),
         cmocka_unit_test(too_large_is_not_replayed),
     };

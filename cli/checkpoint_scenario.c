@@ -1,0 +1,197 @@
+#include "cli/checkpoint_scenario.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/gnuplot.h"
+#include "cli/output.h"
+#include "cli/scenario_report.h"
+#include "planner/base/units.h"
+#include "reports/recompute_emit.h"
+
+/* ---- the question ---- */
+
+struct question {
+    const struct vp_scenario *scenario;
+    uint64_t budget_bytes;         /* 0: the device's */
+    enum vp_framework emit;        /* VP_FRAMEWORK_COUNT: a report */
+    enum vp_recompute_class class; /* CLASSES: the one of the best plans */
+};
+
+static bool is_svg(const char *path) { return vp_text_ends(path, ".svg"); }
+
+static void read_options(struct vp_ctx *ctx, struct question *out, const struct vp_args *args) {
+    *out = (struct question){.emit = VP_FRAMEWORK_COUNT, .class = VP_PLACE_CLASSES};
+    if (args->budget && (!vp_parse_size(&out->budget_bytes, args->budget) || !out->budget_bytes)) {
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--budget is a size, not '%s'",
+                    args->budget);
+        vp_diag_hint(ctx->diags, "such as \"24 GiB\": what a device has for all of the process");
+    }
+    if (args->emit)
+        out->emit = vp_framework_find(args->emit);
+    if (args->inflight)
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
+                    "--inflight goes with --chain; of a scenario it follows from the schedule");
+    if (args->plot && !is_svg(args->plot) && !vp_text_ends(args->plot, ".png"))
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--plot draws .png or .svg files, not '%s'",
+                    args->plot);
+    for (enum vp_recompute_class c = 0; args->class && c < VP_PLACE_CLASSES; c++)
+        if (vp_text_eq(args->class, vp_recompute_class_name(c)))
+            out->class = c;
+    if (args->class && !args->frontier && !args->plot)
+        vp_diag_add(
+            ctx->diags, VP_D_BAD_OPTION, NULL,
+            "--class of a scenario goes with --frontier or --plot: the report has them all");
+}
+
+/* Exactly one scenario. Its diagnostics become the run's. */
+static enum vp_status read_scenario(struct vp_ctx *ctx, struct question *out,
+                                    const struct vp_args *args) {
+    struct vp_answers answers = {0};
+    if (args->operand_count != 1) {
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "'checkpoint' wants one scenario");
+        return VP_ERR_INPUT;
+    }
+    vp_answers_add(ctx, &answers, args->operands[0], args->settings, args->setting_count);
+    for (size_t i = 0; i < answers.count; i++)
+        vp_diags_merge(ctx->diags, answers.items[i].diags);
+    for (size_t i = 0; i < answers.count; i++)
+        if (!answers.items[i].result)
+            return answers.items[i].status;
+    if (answers.count != 1) {
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
+                    "'checkpoint' wants one scenario, '%s' has %zu", args->operands[0],
+                    answers.count);
+        vp_diag_hint(ctx->diags, "FILE#NAME chooses one");
+        return VP_ERR_INPUT;
+    }
+    out->scenario = answers.items[0].result->scenario;
+    return VP_OK;
+}
+
+/* ---- files ---- */
+
+/* Time against memory of the stage with the least room, for all budgets. */
+static void find_frontier(struct vp_ctx *ctx, struct vp_frontier *out, const struct question *q,
+                          const struct vp_recompute_report *report) {
+    const struct vp_train_chain *chain = &report->problem.stage[report->stage].chain;
+    bool several = chain->in_flight > 1;
+    enum vp_recompute_class class = several ? VP_PLACE_PIPELINE : VP_PLACE_JOINT;
+    if (q->class != VP_PLACE_CLASSES)
+        class = q->class;
+    *out = (struct vp_frontier){0};
+    if (several && class != VP_PLACE_PIPELINE) {
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
+                    "stage %" PRIu32 " has %" PRIu64
+                    " micro batches in flight: that goes with class pp, not with class %s",
+                    report->stage, chain->in_flight, vp_recompute_class_name(class));
+        return;
+    }
+    vp_recompute_frontier(ctx->arena, out, &chain->chain, class, chain->in_flight);
+    if (out->cap)
+        vp_diag_add(ctx->diags, VP_D_PLACEMENT_CAP, NULL, "the frontier of class %s %s: cap on %s",
+                    vp_recompute_class_name(class), out->count ? "is not exact" : "was not found",
+                    out->cap);
+}
+
+/* "a/b.png" -> "a/b.gp" */
+static const char *beside(struct vp_ctx *ctx, const char *path, const char *ending) {
+    return vp_arena_printf(ctx->arena, "%.*s%s", (int)(strlen(path) - strlen(".png")), path,
+                           ending);
+}
+
+static enum vp_status draw(struct vp_ctx *ctx, const struct vp_recompute_report *report,
+                           const struct vp_frontier *frontier, const char *image) {
+    const char *script_path = beside(ctx, image, ".gp"), *data_path = beside(ctx, image, ".dat");
+    struct vp_buf script = {.arena = ctx->arena}, data = {.arena = ctx->arena};
+    vp_scenario_plot_data(&data, report, frontier);
+    vp_scenario_plot_script(&script, report, data_path, image, is_svg(image));
+    enum vp_status status = vp_output_write(ctx, &data, data_path);
+    if (status == VP_OK)
+        status = vp_output_write(ctx, &script, script_path);
+    return status == VP_OK ? vp_gnuplot_run(ctx, script_path) : status;
+}
+
+/* All files that can be written are, whatever happens to the others. */
+static enum vp_exit write_files(struct vp_ctx *ctx, const struct vp_args *args,
+                                const struct question *q,
+                                const struct vp_recompute_report *report) {
+    uint32_t errors = ctx->diags->errors;
+    enum vp_exit code = VP_EXIT_YES;
+    struct vp_frontier frontier;
+    if (!args->frontier && !args->plot)
+        return code;
+    find_frontier(ctx, &frontier, q, report);
+    if (ctx->diags->errors > errors)
+        return VP_EXIT_INPUT;
+    if (args->frontier) {
+        struct vp_buf csv = {.arena = ctx->arena};
+        vp_placement_frontier(&csv, &frontier);
+        code = vp_exit_of_both(code, vp_exit_of_status(vp_output_write(ctx, &csv, args->frontier)));
+    }
+    if (args->plot)
+        code = vp_exit_of_both(code, vp_exit_of_status(draw(ctx, report, &frontier, args->plot)));
+    return code;
+}
+
+/* ---- the answer ---- */
+
+static void render(struct vp_buf *out, const struct vp_recompute_report *report,
+                   enum vp_format format) {
+    if (format == VP_FORMAT_JSON)
+        vp_scenario_placement_json(out, report);
+    else
+        vp_scenario_placement_table(out, report,
+                                    format == VP_FORMAT_CSV        ? VP_PLACEMENT_CSV
+                                    : format == VP_FORMAT_MARKDOWN ? VP_PLACEMENT_MARKDOWN
+                                                                   : VP_PLACEMENT_TEXT);
+}
+
+static enum vp_exit exit_of(enum vp_verdict verdict) {
+    return verdict == VP_FITS      ? VP_EXIT_YES
+           : verdict == VP_AT_RISK ? VP_EXIT_INCONCLUSIVE
+                                   : VP_EXIT_NO;
+}
+
+static enum vp_status solve(struct vp_ctx *ctx, struct vp_recompute_report *out,
+                            const struct question *q, const struct vp_args *args) {
+    bool all = q->emit == VP_FRAMEWORK_COUNT || args->plot;
+    const char *fault = vp_recompute_of_scenario(ctx->arena, out, q->scenario, q->budget_bytes,
+                                                 all ? VP_FRAMEWORK_COUNT : q->emit);
+    if (fault) {
+        vp_diag_add(ctx->diags, VP_D_MISSING_VALUE, NULL, "'%s': %s", args->operands[0], fault);
+        vp_diag_hint(ctx->diags, "a `train:` block in the scenario says what is trained");
+        return VP_ERR_INPUT;
+    }
+    if (q->emit == VP_FRAMEWORK_COUNT || !out->framework[q->emit].refused)
+        return VP_OK;
+    vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--emit %s: %s", args->emit,
+                out->framework[q->emit].refused);
+    return VP_ERR_INPUT;
+}
+
+int vp_checkpoint_scenario(struct vp_ctx *ctx, const struct vp_args *args) {
+    uint32_t errors = ctx->diags->errors;
+    struct vp_recompute_report *report = VP_NEW(ctx->arena, struct vp_recompute_report);
+    struct vp_buf out = {.arena = ctx->arena};
+    struct question q;
+    read_options(ctx, &q, args);
+    enum vp_status status = read_scenario(ctx, &q, args);
+    if (status == VP_OK && ctx->diags->errors > errors)
+        status = VP_ERR_INPUT;
+    if (status == VP_OK)
+        status = solve(ctx, report, &q, args);
+    if (status != VP_OK)
+        return vp_output_failure(ctx, args, status);
+    enum vp_exit code = write_files(ctx, args, &q, report);
+    const struct vp_framework_plan *best = &report->framework[VP_FRAMEWORK_PYTORCH];
+    const struct vp_framework_plan *told = best;
+    if (q.emit == VP_FRAMEWORK_COUNT) {
+        render(&out, report, args->format);
+    } else {
+        told = &report->framework[q.emit];
+        vp_recompute_emit(&out, &report->problem, told, best);
+    }
+    code = vp_exit_of_both(code, exit_of(told->verdict));
+    return (int)vp_exit_of_both(code, vp_exit_of_status(vp_output_write(ctx, &out, args->output)));
+}
