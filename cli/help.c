@@ -11,6 +11,8 @@ const struct vp_help_example vp_help_examples[] = {
      "one scenario of a file, one field changed"},
     {"vramplan explain ./my-model --gpu r9700",
      "a folder with config.json, every number explained"},
+    {"vramplan fit model.gguf --gpu rx7900xtx --context 32k",
+     "layers, cache type and slots that fit, as arguments of llama-server"},
     {"vramplan import qwen3-8b -o qwen3.yaml", "a scenario file to edit"},
     {NULL, NULL},
 };

@@ -63,6 +63,9 @@ static void patch(struct vp_json *json, const struct vp_scenario *s,
              vp_dtype_name(set->type_k));
     key_text(json, vp_field_path_for(s->engine.kind, VP_F_CACHE_TYPE_V),
              vp_dtype_name(set->type_v));
+    if (set->shares > 0)
+        key_text(json, vp_field_path_for(s->engine.kind, VP_F_TENSOR_SPLIT),
+                 vp_llama_shares(json->out->arena, &s->llama));
     vp_json_end(json, '}');
 }
 

@@ -51,7 +51,6 @@ static const struct {
     {VP_F_KV_UNIFIED, "--kv-unified", "--no-kv-unified"},
     {VP_F_SPLIT_MODE, "-sm", NULL},
     {VP_F_MAIN_GPU, "-mg", NULL},
-    {VP_F_TENSOR_SPLIT, "-ts", NULL},
     {VP_F_SWA_FULL, "--swa-full", NULL},
     {VP_F_NO_KV_OFFLOAD, "--no-kv-offload", NULL},
     {VP_F_NO_OP_OFFLOAD, "--no-op-offload", NULL},
@@ -76,6 +75,18 @@ static void pass_on(struct vp_buf *out, const struct vp_scenario *s) {
     }
 }
 
+const char *vp_llama_shares(struct vp_arena *arena, const struct vp_llama *l) {
+    const uint64_t one = 1000000000;
+    struct vp_buf out = {.arena = arena};
+
+    for (uint32_t g = 0; g < l->shares; g++) {
+        vp_buf_printf(&out, "%s%" PRIu64, g > 0 ? "," : "", l->share_ppb[g] / one);
+        if (l->share_ppb[g] % one > 0)
+            vp_buf_printf(&out, ".%09" PRIu64, l->share_ppb[g] % one);
+    }
+    return vp_buf_text(&out);
+}
+
 const char *vp_llama_command(struct vp_arena *arena, const struct vp_scenario *s) {
     const struct vp_llama *l = &s->llama;
     struct vp_buf out = {.arena = arena};
@@ -92,6 +103,8 @@ const char *vp_llama_command(struct vp_arena *arena, const struct vp_scenario *s
     vp_buf_printf(&out, " -ub %" PRIu64, l->ubatch);
     if (l->cpu_moe_layers > 0)
         vp_buf_printf(&out, " --n-cpu-moe %" PRIu64, l->cpu_moe_layers);
+    if (l->shares > 0)
+        vp_buf_printf(&out, " -ts %s", vp_llama_shares(arena, l));
     pass_on(&out, s);
     return vp_buf_text(&out);
 }

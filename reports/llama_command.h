@@ -12,6 +12,8 @@ const char *vp_llama_command(struct vp_arena *arena, const struct vp_scenario *s
 const char *vp_ollama_modelfile(struct vp_arena *arena, const struct vp_scenario *scenario);
 /* "OLLAMA_FLASH_ATTENTION=1 OLLAMA_KV_CACHE_TYPE=q8_0 OLLAMA_NUM_PARALLEL=1" */
 const char *vp_ollama_environment(struct vp_arena *arena, const struct vp_scenario *scenario);
+/* tensor_split: "20,13"; decimals where they were given. */
+const char *vp_llama_shares(struct vp_arena *arena, const struct vp_llama *llama);
 /* "f16", "q8_0": as both call it */
 const char *vp_llama_type_name(enum vp_dtype type);
 

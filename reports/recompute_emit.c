@@ -292,7 +292,8 @@ static const char RECOMPUTE_PARTS[] =
     "        return remade.get().as_strided(shape, stride)\n\n"
     "    def again(forward, drop):\n"
     "        def run(*args, **kwargs):\n"
-    "            y = checkpoint(forward, *args, use_reentrant=False, **kwargs)\n"
+    "            # the reentrant kind hands its inputs to pack(), so that they may be remade, too\n"
+    "            y = checkpoint(partial(forward, **kwargs), *args, use_reentrant=True)\n"
     "            if drop and torch.is_grad_enabled():\n"
     "                made[y.data_ptr()] = Remade(forward, args, kwargs)\n"
     "                alive.append(y)\n"
@@ -315,6 +316,8 @@ static const char RECOMPUTE_PARTS[] =
     "    layer_forward, layer.forward = layer.forward, run_layer\n";
 
 static void emit_pytorch(struct vp_buf *out, const struct vp_framework_plan *p) {
+    if (partly(p))
+        vp_buf_add(out, "from functools import partial\n\n");
     vp_buf_add(out, "import torch\nfrom torch.utils.checkpoint import checkpoint\n\n");
     add_segments(out, p);
     if (partly(p))

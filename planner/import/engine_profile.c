@@ -167,7 +167,7 @@ bool vp_rule_truth(struct vp_situation *s, const char *name) {
     return value;
 }
 
-static enum vp_perhaps perhaps(struct vp_situation *s, const char *name) {
+enum vp_perhaps vp_rule_perhaps(struct vp_situation *s, const char *name) {
     static const char *const WORDS[] = {"never", "maybe", "always"};
     const struct vp_node *row = vp_rule_row(s, name);
     const char *value = row ? vp_node_text(vp_node_get(row, "value")) : NULL;
@@ -183,9 +183,9 @@ static enum vp_perhaps perhaps(struct vp_situation *s, const char *name) {
 
 /* Which matrices have adapter slots; engines that keep none have no such rules. */
 static void read_lora(struct vp_situation *s, struct vp_rules *out) {
-    out->lora_vocabulary = perhaps(s, "lora_vocabulary");
-    out->lora_experts = perhaps(s, "lora_experts");
-    out->lora_joint_experts = perhaps(s, "lora_joint_experts");
+    out->lora_vocabulary = vp_rule_perhaps(s, "lora_vocabulary");
+    out->lora_experts = vp_rule_perhaps(s, "lora_experts");
+    out->lora_joint_experts = vp_rule_perhaps(s, "lora_joint_experts");
     out->lora_joint_layers = vp_rule_truth(s, "lora_joint_layers");
     out->lora_extra_rows = vp_rule_number(s, "lora_extra_rows");
 }

@@ -45,20 +45,6 @@ static bool set_date(struct vp_situation *s, struct vp_scenario *dated) {
     return false;
 }
 
-static enum vp_perhaps read_perhaps(struct vp_situation *s, const char *name) {
-    static const char *const WORDS[] = {"never", "maybe", "always"};
-    const struct vp_node *row = vp_rule_row(s, name);
-    const char *value = row ? vp_node_text(vp_node_get(row, "value")) : NULL;
-
-    for (int i = 0; value && i < 3; i++)
-        if (strcmp(value, WORDS[i]) == 0)
-            return (enum vp_perhaps)i;
-    if (row)
-        vp_rule_broken(s, row,
-                       vp_arena_printf(s->ctx->arena, "'%s' needs never, maybe or always", name));
-    return VP_NEVER;
-}
-
 static void read_defaults(struct vp_situation *s, struct vp_llama_rules *out) {
     out->default_slots = vp_rule_number(s, "slots");
     out->default_unified = vp_rule_truth(s, "unified_by_default");
@@ -84,7 +70,7 @@ static void read_compute(struct vp_situation *s, struct vp_llama_rules *out) {
     out->scratch_counted = vp_rule_truth(s, "scratch_counted");
     out->index_tensors = vp_rule_truth(s, "index_tensors");
     out->rotated = vp_rule_truth(s, "rotated");
-    out->few_outputs = read_perhaps(s, "few_outputs");
+    out->few_outputs = vp_rule_perhaps(s, "few_outputs");
     out->host_inputs = vp_rule_number(s, "host_inputs");
     out->copies = vp_rule_number(s, "copies");
     out->spread_logits = vp_rule_interval(s, vp_rule_row(s, "spread_logits"), "value", 1);

@@ -40,6 +40,8 @@ struct vp_fit_fixed vp_fit_llama_fixed(const struct vp_scenario *s) {
         .batch = is_given(s, VP_F_LLAMA_UBATCH) || is_given(s, VP_F_LLAMA_BATCH),
     };
 
+    fixed.split = s->hardware.count < 2 || s->llama.split != VP_SPLIT_LAYER ||
+                  is_given(s, VP_F_TENSOR_SPLIT) || s->engine.kind == VP_ENGINE_OLLAMA;
     fixed.context = fixed.total || is_given(s, VP_F_CONTEXT);
     /* ollama has no such argument; overrides say where tensors go, each by itself */
     fixed.experts = !has_experts(s->model) || s->engine.kind == VP_ENGINE_OLLAMA ||
@@ -48,11 +50,21 @@ struct vp_fit_fixed vp_fit_llama_fixed(const struct vp_scenario *s) {
     return fixed;
 }
 
+/* Sequences whose contexts are full at once: slots that share a cache are not taken to be, unless
+ * serve.concurrency says so (as import/ reads it). */
+static uint64_t full_sequences(const struct vp_scenario *scenario, const struct vp_fit_fixed *fixed,
+                               uint64_t slots) {
+    bool shared = fixed->slots && scenario->llama.unified && !is_given(scenario, VP_F_CONCURRENCY);
+
+    return shared ? 1 : slots;
+}
+
 struct vp_scenario vp_fit_llama_scenario(const struct vp_scenario *scenario,
                                          const struct vp_fit_fixed *fixed,
                                          const struct vp_fit_settings *set) {
     struct vp_scenario s = *scenario;
-    struct vp_sum total = vp_sum_mul(vp_sum(set->context), set->slots);
+    uint64_t sequences = full_sequences(scenario, fixed, set->slots);
+    struct vp_sum total = vp_sum_mul(vp_sum(set->context), sequences);
     bool asked = is_given(scenario, VP_F_KV_UNIFIED) || fixed->slots;
 
     s.llama.fit_context = s.llama.fit_layers = false;
@@ -60,12 +72,17 @@ struct vp_scenario vp_fit_llama_scenario(const struct vp_scenario *scenario,
     s.llama.cpu_moe_layers = set->host_experts;
     s.llama.type_k = set->type_k;
     s.llama.type_v = set->type_v;
-    s.llama.slots = s.serve.concurrency = set->slots;
+    s.llama.slots = set->slots;
+    s.serve.concurrency = sequences;
     /* slots that are asked for have caches of their own unless told otherwise */
     s.llama.unified = asked ? scenario->llama.unified : scenario->engine.rules.llama.always_unified;
     s.llama.ubatch = set->ubatch;
     if (s.engine.kind == VP_ENGINE_OLLAMA && set->ubatch != scenario->llama.ubatch)
         s.llama.batch = set->ubatch; /* num_batch is both */
+    for (uint32_t g = 0; g < set->shares; g++)
+        s.llama.share_ppb[g] = set->share[g] * UINT64_C(1000000000);
+    if (set->shares > 0)
+        s.llama.shares = set->shares;
     s.serve.context = set->context;
     if (!fixed->total)
         s.llama.context = total.overflow ? UINT64_MAX : total.v;
@@ -171,11 +188,12 @@ static uint64_t quantity(const struct vp_fit_settings *set, enum vp_fit_question
 /* The settings that fit for sure, else the ones that may; perhaps: those that may. NULL: none. */
 static void propose(struct vp_fit_search *s, const struct vp_fit_settings *sure,
                     const struct vp_fit_settings *perhaps, enum vp_fit_question question) {
-    const struct vp_fit_settings *set = sure ? sure : perhaps;
-
-    if (!set)
+    if (!sure && !perhaps)
         return;
-    struct vp_fit_proposal p = vp_fit_try(s, set).figures;
+    struct vp_fit_settings set = sure ? *sure : *perhaps;
+    enum vp_fit_sureness how = sure ? VP_FIT_SURE : VP_FIT_LIKELY;
+    vp_fit_holds(s, &set, how); /* its own shares */
+    struct vp_fit_proposal p = vp_fit_try(s, &set).figures;
     p.question = question;
     p.sure = sure != NULL;
     if (sure && perhaps && quantity(sure, question) != quantity(perhaps, question)) {
@@ -185,11 +203,15 @@ static void propose(struct vp_fit_search *s, const struct vp_fit_settings *sure,
     add(s->out, &p);
 }
 
+/* How far it goes at risk is not asked of divisions, for which that would be another division. */
+static bool wants_more(const struct vp_fit_search *s, bool sure) { return !sure || !s->dividing; }
+
 /* Everything on the GPUs, or the layers given: how long a context. 0: none. */
 static uint64_t ask_context(struct vp_fit_search *s, struct vp_fit_settings set, uint64_t least) {
     struct vp_fit_settings perhaps = set;
     bool sure = vp_fit_longest(s, &set, least, s->longest, VP_FIT_SURE);
-    bool may = vp_fit_longest(s, &perhaps, sure ? set.context : least, s->longest, VP_FIT_LIKELY);
+    bool may = wants_more(s, sure) &&
+               vp_fit_longest(s, &perhaps, sure ? set.context : least, s->longest, VP_FIT_LIKELY);
 
     propose(s, sure ? &set : NULL, may ? &perhaps : NULL, VP_FIT_Q_CONTEXT);
     return sure ? set.context : 0;
@@ -209,7 +231,7 @@ static bool place(struct vp_fit_search *s, struct vp_fit_settings *set, enum vp_
     }
     if (open)
         return vp_fit_most_layers(s, set, set->gpu_layers, how);
-    return vp_fit_try(s, set).fits[how];
+    return vp_fit_holds(s, set, how);
 }
 
 /* What a placement drove as far as it goes. */
@@ -231,9 +253,10 @@ static uint64_t ask_layers(struct vp_fit_search *s, struct vp_fit_settings set, 
         question = VP_FIT_Q_CONTEXT;
         vp_fit_longest(s, &set, set.context, next, VP_FIT_SURE);
         perhaps = set;
-        may = vp_fit_longest(s, &perhaps, set.context, s->longest, VP_FIT_LIKELY);
+        may = wants_more(s, sure) &&
+              vp_fit_longest(s, &perhaps, set.context, s->longest, VP_FIT_LIKELY);
     } else {
-        may = place(s, &perhaps, VP_FIT_LIKELY);
+        may = wants_more(s, sure) && place(s, &perhaps, VP_FIT_LIKELY);
         question = question_of(s, sure ? &set : &perhaps);
         /* one quantity at a time: anything else is another proposal */
         may = may && (!sure || question == question_of(s, &perhaps));
@@ -328,9 +351,23 @@ static void ask_slots(struct vp_fit_search *s) {
             perhaps = set;
             if (!vp_fit_most_slots(s, &set, VP_FIT_SURE) || set.slots < 2)
                 continue;
-            bool may = vp_fit_most_slots(s, &perhaps, VP_FIT_LIKELY);
+            bool may = wants_more(s, true) && vp_fit_most_slots(s, &perhaps, VP_FIT_LIKELY);
             propose(s, &set, may ? &perhaps : NULL, VP_FIT_Q_SLOTS);
         }
+}
+
+/* As much to spare as there can be, where layers are divided one by one. */
+static void even_out(struct vp_fit_search *s, struct vp_fit_proposal *p) {
+    struct vp_fit_proposal old = *p;
+
+    if (p->set.shares == 0)
+        return;
+    vp_fit_divide_evenly(s, &p->set, p->sure ? VP_FIT_SURE : VP_FIT_LIKELY);
+    *p = vp_fit_try(s, &p->set).figures;
+    p->question = old.question;
+    p->sure = old.sure;
+    p->further = old.further;
+    p->further_to = old.further_to;
 }
 
 static void search(struct vp_fit_search *s) {
@@ -347,14 +384,18 @@ static void search(struct vp_fit_search *s) {
         .type_v = s->fixed.cache ? l->type_v : VP_DTYPE_FP16,
     };
 
-    for (int t = 0; t < (types ? TYPE_COUNT : 1); t++) {
-        if (types)
-            set.type_k = set.type_v = TYPES[t];
-        ask_type(s, set);
-    }
+    for (int divided = 0; divided <= !s->fixed.split; divided++)
+        for (int t = 0; t < (types ? TYPE_COUNT : 1); t++) {
+            s->dividing = divided;
+            if (types)
+                set.type_k = set.type_v = TYPES[t];
+            ask_type(s, set);
+        }
     rank(s->out);
     ask_slots(s);
     rank(s->out);
+    for (uint32_t i = 0; i < s->out->count; i++)
+        even_out(s, &s->out->item[i]);
 }
 
 /* ---- what would have to give way ---- */
@@ -426,7 +467,7 @@ static uint64_t longest_of(const struct vp_scenario *s, const struct vp_fit_fixe
     uint64_t slots = fixed->slots ? vp_max(s->llama.slots, 1) : 1;
 
     if (fixed->total)
-        return vp_max(s->llama.context / slots, 1);
+        return vp_max(s->llama.context / full_sequences(s, fixed, slots), 1);
     return fixed->context ? s->serve.context : vp_max(s->model->max_position, 1);
 }
 

@@ -1,7 +1,7 @@
 /* What fits: the settings of llama.cpp and ollama that a scenario leaves open, chosen so that every
  * device holds its part. Layers on the GPUs, context, type of the cache, sequences at once, tokens
  * of a physical batch, experts that stay on the host; several GPUs share layers by the engine's own
- * rule. What the user gave stays as it is.
+ * rule, and where something does not fit so, layer by layer. What the user gave stays as it is.
  *
  * Exact: every candidate is a scenario that vp_plan_evaluate sizes. Bisection only over what never
  * lowers a need (context, sequences) and over the bytes of weights and caches, which grow with
@@ -33,6 +33,7 @@ struct vp_fit_fixed {
     bool context; /* serve.context or ctx_size */
     bool total;   /* it is ctx_size, over all sequences */
     bool layers, experts, cache, slots, batch;
+    bool split; /* how layers are divided over GPUs, or there is nothing to divide */
 };
 
 struct vp_fit_settings {
@@ -41,6 +42,8 @@ struct vp_fit_settings {
     uint64_t context;      /* tokens of each sequence */
     uint64_t slots, ubatch;
     enum vp_dtype type_k, type_v;
+    uint32_t shares; /* tensor_split: layers of each GPU; 0: divided by the engine's own rule */
+    uint16_t share[VP_LLAMA_MAX_DEVICES];
 };
 
 /* Which quantity was driven as far as it goes. */

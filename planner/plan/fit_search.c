@@ -7,8 +7,7 @@ enum { CONTEXT_STEP = 256 /* cells of a cache are rounded up to it */ };
 
 /* ---- one candidate ---- */
 
-/* What a GPU has to hold at the upper end: all of it, or its buffers and the margin. */
-static uint64_t wanted(const struct vp_fit_search *s, const struct vp_device *device,
+uint64_t vp_fit_wanted(const struct vp_fit_search *s, const struct vp_device *device,
                        const struct vp_llama_place *place) {
     uint64_t buffers = vp_above(device->need.high, place->pool.high);
 
@@ -40,7 +39,7 @@ static void judge(struct vp_fit_search *s, struct vp_fit_trial *out, const struc
     for (uint32_t g = 0; g < gpus; g++) {
         const struct vp_device *device = &plan->devices[g];
         const struct vp_llama_place *place = &plan->llama->place[g];
-        uint64_t over = vp_above(wanted(s, device, place), device->usable_bytes);
+        uint64_t over = vp_above(vp_fit_wanted(s, device, place), device->usable_bytes);
         out->fits[VP_FIT_SURE] = out->fits[VP_FIT_SURE] && over == 0;
         out->fits[VP_FIT_LIKELY] =
             out->fits[VP_FIT_LIKELY] && device->need.likely <= device->usable_bytes;
@@ -78,13 +77,15 @@ struct vp_fit_trial vp_fit_try(struct vp_fit_search *s, const struct vp_fit_sett
     return out;
 }
 
-static bool fits(struct vp_fit_search *s, const struct vp_fit_settings *set,
-                 enum vp_fit_sureness how) {
-    return vp_fit_try(s, set).fits[how];
+bool vp_fit_holds(struct vp_fit_search *s, struct vp_fit_settings *set, enum vp_fit_sureness how) {
+    set->shares = 0;
+    if (vp_fit_try(s, set).fits[how])
+        return true;
+    return s->dividing && vp_fit_divide(s, set, how, 0);
 }
 
 /* What grows with every layer exceeds all GPUs together. */
-static bool is_beyond(struct vp_fit_search *s, const struct vp_fit_settings *set) {
+static bool is_beyond(struct vp_fit_search *s, struct vp_fit_settings *set) {
     struct vp_sum room = vp_sum(0);
     const struct vp_hardware *hardware = &s->base.hardware;
 
@@ -93,6 +94,7 @@ static bool is_beyond(struct vp_fit_search *s, const struct vp_fit_settings *set
             room, vp_sum_mul(vp_sum(hardware->groups[i].memory_bytes), hardware->groups[i].count));
     if (hardware->group_count == 0)
         room = vp_sum_mul(vp_sum(hardware->memory_bytes), hardware->count);
+    set->shares = 0;
     return !room.overflow && vp_fit_try(s, set).resident_bytes > room.v;
 }
 
@@ -104,10 +106,10 @@ bool vp_fit_longest(struct vp_fit_search *s, struct vp_fit_settings *set, uint64
     uint64_t low = least, high = most;
 
     set->context = most;
-    if (fits(s, set, how))
+    if (vp_fit_holds(s, set, how))
         return true;
     set->context = least;
-    if (most <= least || !fits(s, set, how))
+    if (most <= least || !vp_fit_holds(s, set, how))
         return false;
     for (;;) {
         uint64_t middle = (low + (high - low) / 2) / CONTEXT_STEP * CONTEXT_STEP;
@@ -116,7 +118,7 @@ bool vp_fit_longest(struct vp_fit_search *s, struct vp_fit_settings *set, uint64
         if (middle >= high)
             break;
         set->context = middle;
-        if (fits(s, set, how))
+        if (vp_fit_holds(s, set, how))
             low = middle;
         else
             high = middle;
@@ -132,7 +134,7 @@ bool vp_fit_most_slots(struct vp_fit_search *s, struct vp_fit_settings *set,
 
     while (low < high) {
         set->slots = low + (high - low + 1) / 2;
-        if (fits(s, set, how))
+        if (vp_fit_holds(s, set, how))
             low = set->slots;
         else
             high = set->slots - 1;
@@ -146,7 +148,7 @@ bool vp_fit_most_layers(struct vp_fit_search *s, struct vp_fit_settings *set, ui
     uint64_t low = 0, high = most;
 
     set->gpu_layers = most;
-    if (fits(s, set, how))
+    if (vp_fit_holds(s, set, how))
         return true;
     while (low < high) {
         set->gpu_layers = low + (high - low + 1) / 2;
@@ -155,7 +157,7 @@ bool vp_fit_most_layers(struct vp_fit_search *s, struct vp_fit_settings *set, ui
         else
             low = set->gpu_layers;
     }
-    for (set->gpu_layers = low; !fits(s, set, how); set->gpu_layers--)
+    for (set->gpu_layers = low; !vp_fit_holds(s, set, how); set->gpu_layers--)
         if (set->gpu_layers == 0)
             return false;
     return true;
@@ -174,7 +176,7 @@ bool vp_fit_fewest_experts(struct vp_fit_search *s, struct vp_fit_settings *set,
     }
     for (set->host_experts = low; set->host_experts <= s->base.model->layer_count;
          set->host_experts++)
-        if (fits(s, set, how))
+        if (vp_fit_holds(s, set, how))
             return true;
     return false;
 }

@@ -15,6 +15,8 @@ struct vp_fit_search {
     struct vp_fit_llama *out;
     uint64_t longest;    /* tokens of a sequence at most */
     uint64_t most_slots; /* sequences at most */
+    bool dividing;       /* what does not fit by the engine's own rule is divided otherwise */
+    uint64_t taken[VP_LLAMA_MAX_DEVICES]; /* layers of each GPU in the last division */
     uint64_t nearest_bytes;
     bool any_nearest;
 };
@@ -26,7 +28,10 @@ struct vp_fit_trial {
     struct vp_fit_proposal figures;
 };
 
+/* As they are, shares included. */
 struct vp_fit_trial vp_fit_try(struct vp_fit_search *s, const struct vp_fit_settings *set);
+/* By the engine's own rule, else divided otherwise where that is asked for; fills the shares. */
+bool vp_fit_holds(struct vp_fit_search *s, struct vp_fit_settings *set, enum vp_fit_sureness how);
 
 /* Each drives one member of *set as far as it goes; false, *set undefined: nothing fits. */
 bool vp_fit_longest(struct vp_fit_search *s, struct vp_fit_settings *set, uint64_t least,
@@ -37,5 +42,16 @@ bool vp_fit_most_layers(struct vp_fit_search *s, struct vp_fit_settings *set, ui
                         enum vp_fit_sureness how);
 bool vp_fit_fewest_experts(struct vp_fit_search *s, struct vp_fit_settings *set,
                            enum vp_fit_sureness how);
+
+/* fit_divide.c: layers of each GPU, so that every one holds its part with so many bytes to spare;
+ * false, shares undefined: there is no such division. */
+bool vp_fit_divide(struct vp_fit_search *s, struct vp_fit_settings *set, enum vp_fit_sureness how,
+                   uint64_t spare_bytes);
+/* The same with as much to spare on the fullest one as there can be. */
+void vp_fit_divide_evenly(struct vp_fit_search *s, struct vp_fit_settings *set,
+                          enum vp_fit_sureness how);
+/* What a GPU has to hold at the upper end: all of it, or its buffers and the margin. */
+uint64_t vp_fit_wanted(const struct vp_fit_search *s, const struct vp_device *device,
+                       const struct vp_llama_place *place);
 
 #endif

@@ -3,21 +3,19 @@
 #include "planner/base/sum.h"
 #include "planner/recompute/judge.h"
 #include "planner/recompute/labels.h"
+#include "planner/recompute/multilevel.h"
 
-/* All of this is of the checker's own making but the prices and the labels. */
 struct checker {
     const struct vp_chain *c;
-    const struct vp_dual *dual; /* price and shift alone are used */
+    const struct vp_dual *dual; /* price and shift; the rest is of the checker's own making */
     const struct vp_labels *labels;
     uint64_t *held, *least; /* held after the backward of i.., fewest stored before i */
-    vp_wide *before;        /* shortest priced path to i */
+    vp_wide *before, limit; /* shortest priced path to i */
     uint64_t budget, others;
-    vp_wide limit;
     bool ok;
 };
 
-/* What stages p..q need beyond what is stored before p: live bytes through forward, second forward
- * and backward. option < 0: a segment; else p == q is kept. */
+/* The peak of stages p..q beyond what is stored before p. option < 0: a segment; else p is kept. */
 static uint64_t need_of(const struct checker *k, uint32_t p, uint32_t q, int option) {
     const struct vp_chain *c = k->c;
     uint64_t live = c->x[p], peak = live;
@@ -66,7 +64,7 @@ static bool is_beaten(const struct checker *k, uint32_t p, const struct vp_label
 static void visit(struct checker *k, uint32_t p, uint32_t q, int option, bool back) {
     const struct vp_tape_option *o = &k->c->options[p][option < 0 ? 0 : option];
     uint64_t stored = k->c->x[p] + (option < 0 ? 0 : o->t), need = need_of(k, p, q, option);
-    uint64_t time = option < 0 ? 0 : o->r, low = UINT64_MAX;
+    uint64_t time = option < 0 ? 0 : o->r, low = UINT64_MAX, last = 0;
     const uint64_t *price = k->dual->price;
     for (uint32_t i = p; i <= q && option < 0; i++)
         time += k->c->f[i];
@@ -80,7 +78,6 @@ static void visit(struct checker *k, uint32_t p, uint32_t q, int option, bool ba
         k->before[q + 1] = length < k->before[q + 1] ? length : k->before[q + 1];
     }
     const struct vp_label_list *then = &k->labels->at[q + 1];
-    uint64_t last = 0;
     for (uint32_t i = 0, seen = 0; back && i < then->count && k->ok; i++) {
         struct vp_label label = {.need = vp_max(need, stored + then->items[i].need),
                                  .stored = stored + then->items[i].stored,
@@ -138,13 +135,15 @@ void vp_certificate_check(struct vp_arena *scratch, struct vp_certificate *out,
         j.peak_bytes += (inflight - 1) * vp_plan_stored(chain, &a->plan);
     out->plan = !j.fault && j.time == a->time && j.peak_bytes == a->peak_bytes &&
                 a->peak_bytes <= budget && a->time >= a->bound;
-    if (a->proof.dual) {
+    if (a->proof.multilevel) {
+        out->bound = vp_multilevel_check(scratch, chain, a->proof.multilevel, budget, a->bound);
+    } else if (a->proof.dual) {
         uint64_t n = chain->n + 1, most = VP_MOVES_NO_BUDGET;
         uint64_t *held = VP_NEW_ARRAY(scratch, n, uint64_t);
         uint64_t *least = VP_NEW_ARRAY(scratch, n, uint64_t);
         vp_wide *before = VP_NEW_ARRAY(scratch, n, vp_wide);
-        struct checker k = {chain,  a->proof.dual,        a->proof.labels, held, least,
-                            before, vp_min(budget, most), inflight - 1,    0,    true};
+        struct checker k = {chain, a->proof.dual,        a->proof.labels, held, least, before,
+                            0,     vp_min(budget, most), inflight - 1,    true};
         out->bound = check_bound(&k, class, a->proof.limit, a->bound);
     }
     vp_arena_rewind(scratch, mark);

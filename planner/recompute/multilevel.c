@@ -9,41 +9,27 @@
  * Bytes that come into being with the backwards of s..l (held) are taken from the m of what
  * follows. The list of the whole chain is the frontier. */
 #include "planner/base/sum.h"
-#include "planner/recompute/intervals.h"
+#include "planner/recompute/multilevel.h"
 #include "planner/recompute/recompute.h"
 
 #include <string.h>
-
-struct step {
-    uint64_t bytes, time; /* extra time from so many bytes on */
-    uint64_t low;         /* nothing that the step stands for takes less; time, when exact */
-    uint32_t choice;      /* an option to keep the first stage with, or SPLIT + stages before it */
-};
-
-enum { SPLIT = VP_CHAIN_MAX_OPTIONS };
-
-struct steps {
-    struct step *items;
-    uint32_t count;
-    uint64_t low; /* of all items */
-};
 
 struct solver {
     const struct vp_chain *chain;
     struct vp_intervals intervals;
     bool options;
-    struct steps *lists;            /* by id */
+    struct vp_steps *lists;         /* by id */
     uint64_t *held, *forward;       /* n + 1: sums over the stages before i */
     uint64_t most_bytes, most_time; /* steps beyond are of no use */
     uint32_t cap;                   /* steps per list */
     bool exact;
-    struct step *list, *other; /* what was gathered, room to merge */
+    struct vp_step *list, *other; /* what was gathered, room to merge */
     uint32_t count, room;
     uint64_t made, pruned;
     struct vp_arena *arena;
 };
 
-static const struct steps *steps_of(const struct solver *s, uint32_t i, uint32_t l) {
+static const struct vp_steps *steps_of(const struct solver *s, uint32_t i, uint32_t l) {
     return &s->lists[vp_interval_id(&s->intervals, i, l)];
 }
 
@@ -56,17 +42,17 @@ static uint64_t gradient_after(const struct vp_chain *c, uint32_t l) {
 static void make_room(struct solver *s, uint32_t more) {
     if (s->count + more <= s->room)
         return;
-    struct step *old = s->list;
+    struct vp_step *old = s->list;
     s->room = 2 * (s->count + more) + 64;
-    s->list = VP_NEW_ARRAY(s->arena, s->room, struct step);
-    s->other = VP_NEW_ARRAY(s->arena, s->room, struct step);
+    s->list = VP_NEW_ARRAY(s->arena, s->room, struct vp_step);
+    s->other = VP_NEW_ARRAY(s->arena, s->room, struct vp_step);
     if (s->count)
         memcpy(s->list, old, s->count * sizeof *old);
 }
 
 /* Appends a step whose bytes are at least those of all before. */
-static void append(struct step *list, uint32_t *count, const struct step *step) {
-    struct step *last = &list[*count - 1];
+static void append(struct vp_step *list, uint32_t *count, const struct vp_step *step) {
+    struct vp_step *last = &list[*count - 1];
     if (*count && last->time <= step->time) {
         last->low = vp_min(last->low, step->low);
     } else if (*count && last->bytes == step->bytes) {
@@ -79,7 +65,7 @@ static void append(struct step *list, uint32_t *count, const struct step *step) 
 }
 
 /* Steps of the gathered list whose bytes are at most that. */
-static uint32_t steps_within(const struct step *list, uint32_t count, uint64_t bytes) {
+static uint32_t steps_within(const struct vp_step *list, uint32_t count, uint64_t bytes) {
     uint32_t low = 0, high = count;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
@@ -91,39 +77,55 @@ static uint32_t steps_within(const struct step *list, uint32_t count, uint64_t b
     return low;
 }
 
+/* Whether what is gathered is nowhere worse than steps that begin at `bytes` and never get below
+ * `low`. */
+static bool is_beaten(const struct solver *s, uint64_t bytes, uint64_t low) {
+    uint32_t within = steps_within(s->list, s->count, bytes);
+    return within && s->list[within - 1].time <= low && s->list[within - 1].low <= low;
+}
+
 /* A merge of new steps, which come in order, into what is gathered. */
 struct merge {
-    struct solver *s;
-    uint32_t from, count;
+    const struct vp_step *old;
+    struct vp_step *out;
+    uint32_t old_count, from, count;
+    uint64_t most_time, pruned;
 };
 
 static struct merge begin_merge(struct solver *s, uint64_t bytes, uint32_t more) {
     make_room(s, more);
-    struct merge m = {.s = s, .from = steps_within(s->list, s->count, bytes)};
-    memcpy(s->other, s->list, m.from * sizeof *s->list);
+    struct merge m = {.old = s->list,
+                      .out = s->other,
+                      .old_count = s->count,
+                      .from = steps_within(s->list, s->count, bytes),
+                      .most_time = s->most_time};
+    memcpy(m.out, m.old, m.from * sizeof *m.old);
     m.count = m.from;
     return m;
 }
 
-static void merge_step(struct merge *m, const struct step *step) {
-    struct solver *s = m->s;
-    if (step->low > s->most_time) {
-        s->pruned++;
-        return;
+static inline void merge_step(struct merge *m, uint64_t bytes, uint64_t time, uint64_t low,
+                              uint32_t choice) {
+    for (; m->from < m->old_count && m->old[m->from].bytes <= bytes; m->from++)
+        append(m->out, &m->count, &m->old[m->from]);
+    struct vp_step *last = &m->out[m->count - 1];
+    if (m->count && last->time <= time) {
+        last->low = vp_min(last->low, low);
+    } else if (low > m->most_time) {
+        m->pruned++;
+    } else {
+        struct vp_step step = {bytes, time, low, choice};
+        append(m->out, &m->count, &step);
     }
-    while (m->from < s->count && s->list[m->from].bytes <= step->bytes)
-        append(s->other, &m->count, &s->list[m->from++]);
-    append(s->other, &m->count, step);
 }
 
-static void end_merge(struct merge *m) {
-    struct solver *s = m->s;
-    struct step *old = s->list;
-    while (m->from < s->count)
-        append(s->other, &m->count, &old[m->from++]);
-    s->list = s->other;
-    s->other = old;
+static void end_merge(struct solver *s, struct merge *m) {
+    while (m->from < m->old_count)
+        append(m->out, &m->count, &m->old[m->from++]);
+    s->other = s->list;
+    s->list = m->out;
     s->count = m->count;
+    s->pruned += m->pruned;
 }
 
 /* ---- the two moves ---- */
@@ -140,97 +142,53 @@ static uint64_t keep_floor(const struct solver *s, uint32_t i, uint32_t l,
 static void keep(struct solver *s, uint32_t i, uint32_t l, uint32_t j) {
     const struct vp_tape_option *o = &s->chain->options[i][j];
     uint64_t floor = keep_floor(s, i, l, o), shift = o->t + s->chain->x[i + 1];
-    struct step nothing = {0};
-    struct steps none = {.items = &nothing, .count = 1};
-    const struct steps *rest = i < l ? steps_of(s, i + 1, l) : &none;
+    struct vp_step nothing = {0};
+    struct vp_steps none = {.items = &nothing, .count = 1};
+    const struct vp_steps *rest = i < l ? steps_of(s, i + 1, l) : &none;
     if (rest->count == 0)
         return;
     struct merge m = begin_merge(s, vp_max(floor, rest->items[0].bytes + shift), rest->count);
     for (uint32_t k = 0; k < rest->count; k++) {
-        const struct step *r = &rest->items[k];
-        struct step step = {.bytes = i < l ? vp_max(floor, r->bytes + shift) : floor,
-                            .time = r->time + o->r,
-                            .low = r->low + o->r,
-                            .choice = j};
-        if (step.bytes > s->most_bytes)
+        const struct vp_step *r = &rest->items[k];
+        uint64_t bytes = i < l ? vp_max(floor, r->bytes + shift) : floor;
+        if (bytes > s->most_bytes)
             break;
-        merge_step(&m, &step);
+        merge_step(&m, bytes, r->time + o->r, r->low + o->r, j);
     }
-    end_merge(&m);
+    end_merge(s, &m);
 }
 
-/* The sum of the two parts of a split, as a function of m: it has a step wherever one of them has.
- */
-struct sum {
-    struct steps late, early;
-    uint64_t up, held, forward; /* bytes that they begin later by, time on top */
-    uint32_t a, b;              /* the steps at the m where it stands */
-};
-
-static void sum_move_to(struct sum *s, uint64_t bytes) {
-    while (s->a + 1 < s->late.count && s->late.items[s->a + 1].bytes + s->up <= bytes)
-        s->a++;
-    while (s->b + 1 < s->early.count && s->early.items[s->b + 1].bytes + s->held <= bytes)
-        s->b++;
-}
-
-/* The next m with a step, UINT64_MAX after the last. */
-static uint64_t sum_next(const struct sum *s) {
-    uint64_t a = UINT64_MAX, b = UINT64_MAX;
-    if (s->a + 1 < s->late.count)
-        a = s->late.items[s->a + 1].bytes + s->up;
-    if (s->b + 1 < s->early.count)
-        b = s->early.items[s->b + 1].bytes + s->held;
-    return vp_min(a, b);
-}
-
-static uint64_t sum_time(const struct sum *s) {
-    return s->forward + s->late.items[s->a].time + s->early.items[s->b].time;
-}
-
-/* The first m, from `bytes` on, in whose step of the gathered list the sum is better somewhere;
- * UINT64_MAX: nowhere. The sum falls, so it is enough to look at the end of each step. */
-static uint64_t find_better(const struct solver *s, struct sum sum, uint64_t bytes) {
-    uint64_t least = sum.forward + sum.late.low + sum.early.low;
-    uint32_t k = steps_within(s->list, s->count, bytes);
-    if (k == 0)
-        return bytes;
-    for (k--; k < s->count && s->list[k].time > least; k++) {
-        uint64_t end = k + 1 < s->count ? s->list[k + 1].bytes - 1 : s->most_bytes;
-        sum_move_to(&sum, end);
-        if (sum_time(&sum) < s->list[k].time)
-            return vp_max(bytes, s->list[k].bytes);
-    }
-    return UINT64_MAX;
-}
-
+/* Both parts as functions of m; the sum of two step functions has a step wherever one has. */
 static void split(struct solver *s, uint32_t i, uint32_t l, uint32_t at, uint64_t floor) {
-    struct sum sum = {.late = *steps_of(s, at, l),
-                      .early = *steps_of(s, i, at - 1),
-                      .up = s->chain->x[at],
-                      .held = s->held[l + 1] - s->held[at],
-                      .forward = s->forward[at] - s->forward[i]};
-    if (sum.late.count == 0 || sum.early.count == 0)
+    const struct vp_steps *late = steps_of(s, at, l), *early = steps_of(s, i, at - 1);
+    uint64_t up = s->chain->x[at], held = s->held[l + 1] - s->held[at];
+    uint64_t forward = s->forward[at] - s->forward[i];
+    if (late->count == 0 || early->count == 0)
         return;
-    uint64_t bytes = vp_max(sum.late.items[0].bytes + sum.up, sum.early.items[0].bytes + sum.held);
-    bytes = vp_max(bytes, floor);
-    if (s->exact && bytes <= s->most_bytes)
-        bytes = find_better(s, sum, bytes);
-    if (bytes > s->most_bytes)
+    uint64_t bytes = vp_max(floor, vp_max(late->items[0].bytes + up, early->items[0].bytes + held));
+    uint64_t least = forward + late->low + early->low;
+    if (bytes > s->most_bytes || is_beaten(s, bytes, least))
         return;
-    struct merge m = begin_merge(s, bytes, sum.late.count + sum.early.count);
-    for (sum_move_to(&sum, bytes); bytes <= s->most_bytes; sum_move_to(&sum, bytes)) {
-        struct step step = {.bytes = bytes,
-                            .time = sum_time(&sum),
-                            .low = sum.forward + sum.late.items[sum.a].low +
-                                   sum.early.items[sum.b].low,
-                            .choice = SPLIT + at - i};
-        merge_step(&m, &step);
-        bytes = sum_next(&sum);
+    struct merge m = begin_merge(s, bytes, late->count + early->count);
+    const struct vp_step *a = &late->items[steps_within(late->items, late->count, bytes - up) - 1];
+    const struct vp_step *b =
+        &early->items[steps_within(early->items, early->count, bytes - held) - 1];
+    const struct vp_step *last_a = &late->items[late->count - 1];
+    const struct vp_step *last_b = &early->items[early->count - 1];
+    while (bytes <= s->most_bytes) {
+        merge_step(&m, bytes, forward + a->time + b->time, forward + a->low + b->low,
+                   VP_STEP_SPLIT + at - i);
+        if (m.count && m.out[m.count - 1].time <= least && m.out[m.count - 1].low <= least)
+            break; /* nothing that follows is better */
+        uint64_t next_a = a < last_a ? a[1].bytes + up : UINT64_MAX;
+        uint64_t next_b = b < last_b ? b[1].bytes + held : UINT64_MAX;
+        bytes = vp_min(next_a, next_b);
         if (bytes == UINT64_MAX)
             break;
+        a += next_a == bytes;
+        b += next_b == bytes;
     }
-    end_merge(&m);
+    end_merge(s, &m);
 }
 
 /* ---- all parts ---- */
@@ -244,7 +202,7 @@ static void thin(struct solver *s) {
     for (; s->count > s->cap; grain *= 2) {
         uint32_t kept = 0;
         for (uint32_t i = 0; i < s->count; i++) {
-            struct step *last = &s->list[kept - 1];
+            struct vp_step *last = &s->list[kept - 1];
             if (kept && last->time / grain == s->list[i].time / grain)
                 last->low = vp_min(last->low, s->list[i].low);
             else
@@ -258,7 +216,7 @@ static void solve_interval(struct solver *s, uint32_t id) {
     const struct vp_chain *c = s->chain;
     uint32_t i = s->intervals.items[id].first, l = s->intervals.items[id].last;
     uint64_t floor = 0, gradient = gradient_after(c, l);
-    struct steps *out = &s->lists[id];
+    struct vp_steps *out = &s->lists[id];
     s->count = 0;
     for (uint32_t j = 0; j < (s->options ? c->option_counts[i] : 1); j++)
         keep(s, i, l, j);
@@ -270,7 +228,7 @@ static void solve_interval(struct solver *s, uint32_t id) {
             thin(s);
     }
     thin(s);
-    out->items = VP_NEW_ARRAY(s->arena, s->count, struct step);
+    out->items = VP_NEW_ARRAY(s->arena, s->count, struct vp_step);
     out->count = s->count;
     out->low = UINT64_MAX;
     for (uint32_t k = 0; k < s->count; k++) {
@@ -297,7 +255,7 @@ static bool solve(struct solver *s) {
     uint64_t by_room = MOST_STEPS / s->intervals.count;
     s->cap = (uint32_t)vp_max(LEAST_CAP, vp_min(vp_min(by_work, by_room), MOST_STEPS));
     s->exact = true;
-    s->lists = VP_NEW_ARRAY(s->arena, s->intervals.count, struct steps);
+    s->lists = VP_NEW_ARRAY(s->arena, s->intervals.count, struct vp_steps);
     s->held = VP_NEW_ARRAY(s->arena, c->n + 1, uint64_t);
     s->forward = VP_NEW_ARRAY(s->arena, c->n + 1, uint64_t);
     for (uint32_t i = 0; i < c->n; i++) {
@@ -334,9 +292,9 @@ static void write_op(struct writer *w, enum vp_chain_op_kind kind, uint32_t stag
 static void write_interval(struct writer *w, uint32_t i, uint32_t l, uint64_t bytes) {
     const struct solver *s = w->s;
     const struct vp_chain *c = s->chain;
-    const struct steps *steps = steps_of(s, i, l);
-    const struct step *step = &steps->items[steps_within(steps->items, steps->count, bytes) - 1];
-    if (step->choice < SPLIT) {
+    const struct vp_steps *steps = steps_of(s, i, l);
+    const struct vp_step *step = &steps->items[steps_within(steps->items, steps->count, bytes) - 1];
+    if (step->choice < VP_STEP_SPLIT) {
         uint64_t stored = c->options[i][step->choice].t + c->x[i + 1];
         write_op(w, VP_OP_SAVE, i, step->choice);
         if (i < l)
@@ -348,7 +306,7 @@ static void write_interval(struct writer *w, uint32_t i, uint32_t l, uint64_t by
         write_op(w, VP_OP_BACKWARD, i, 0);
         return;
     }
-    uint32_t at = i + step->choice - SPLIT;
+    uint32_t at = i + step->choice - VP_STEP_SPLIT;
     for (uint32_t k = i; k < at; k++) {
         write_op(w, VP_OP_FORWARD, k, 0);
         if (k > i)
@@ -379,7 +337,16 @@ static struct solver *new_solver(struct vp_arena *arena, const struct vp_chain *
     return s;
 }
 
-static const struct steps *whole(const struct solver *s) { return steps_of(s, 0, s->chain->n - 1); }
+static const struct vp_steps *whole(const struct solver *s) {
+    return steps_of(s, 0, s->chain->n - 1);
+}
+
+static const struct vp_multilevel *proof_of(const struct solver *s, struct vp_arena *arena) {
+    struct vp_multilevel *proof = VP_NEW(arena, struct vp_multilevel);
+    *proof =
+        (struct vp_multilevel){s->intervals, s->lists, s->most_bytes, s->most_time, s->options};
+    return proof;
+}
 
 /* The least peak, when no budget is given; UINT64_MAX when it is not known. */
 static uint64_t least_peak(struct vp_arena *arena, const struct vp_chain *chain, bool options) {
@@ -407,7 +374,7 @@ void vp_recompute_multilevel(struct vp_arena *arena, struct vp_recompute_answer 
         out->cap = CAP_SPLITS;
         return;
     }
-    const struct steps *steps = whole(s);
+    const struct vp_steps *steps = whole(s);
     out->cap = s->exact ? NULL : CAP_STEPS;
     out->labels = s->made;
     out->pruned = s->pruned;
@@ -416,11 +383,12 @@ void vp_recompute_multilevel(struct vp_arena *arena, struct vp_recompute_answer 
         return;
     }
     struct writer writer = {.s = s, .out = &out->schedule};
-    const struct step *best = &steps->items[steps->count - 1];
+    const struct vp_step *best = &steps->items[steps->count - 1];
     out->feasible = true;
     out->least_bytes = 0;
     out->time = base + best->time;
     out->bound = base + vp_min(steps->low, best->time);
+    out->proof.multilevel = proof_of(s, arena);
     write_interval(&writer, 0, chain->n - 1, best->bytes);
 }
 
@@ -433,7 +401,7 @@ void vp_recompute_multilevel_frontier(struct vp_arena *arena, struct vp_frontier
         out->cap = CAP_SPLITS;
         return;
     }
-    const struct steps *steps = whole(s);
+    const struct vp_steps *steps = whole(s);
     struct vp_frontier_point *points = VP_NEW_ARRAY(arena, steps->count, struct vp_frontier_point);
     for (uint32_t i = 0; i < steps->count; i++)
         points[i] = (struct vp_frontier_point){.peak_bytes = steps->items[i].bytes + chain->x[0],

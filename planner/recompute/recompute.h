@@ -34,13 +34,15 @@ enum vp_recompute_class {
 struct vp_moves;
 struct vp_dual;
 struct vp_labels;
+struct vp_multilevel;
 
 /* What proves the bound of an answer; planner/recompute/certificate.h checks it. */
 struct vp_recompute_proof {
     const struct vp_moves *moves; /* single-level classes */
     const struct vp_dual *dual;   /* NULL: no prices were needed */
     const struct vp_labels *labels;
-    uint64_t limit; /* extra time up to which labels were kept */
+    uint64_t limit;                         /* extra time up to which labels were kept */
+    const struct vp_multilevel *multilevel; /* multi-level classes */
 };
 
 /* One length of equal segments. */

@@ -123,7 +123,7 @@ static void find_best(struct vp_arena *arena, struct vp_recompute_answer *out,
     uint64_t window = 1 + moves->base_time / 1000000 + dual->bound / 2048;
     while (dual->bound <= moves->most_time) {
         struct vp_arena_mark mark = vp_arena_mark(arena);
-        struct vp_recompute_proof proof = {moves, dual, labels, dual->bound + window};
+        struct vp_recompute_proof proof = {moves, dual, labels, dual->bound + window, NULL};
         vp_labels_make(arena, labels, moves, dual, proof.limit, list_cap(moves->n));
         out->pruned += labels->pruned;
         out->labels += labels->made;

@@ -16,7 +16,7 @@ gguf_file.write(MOE, layers=24, hidden=2048, width=1024, experts=32)
 GPU = ["--gpu", "rx7900xtx"]
 FIELDS = {"-ngl": "n_gpu_layers", "-c": "ctx_size", "-np": "parallel", "-fa": "flash_attn",
           "-ctk": "cache_type_k", "-ctv": "cache_type_v", "-ub": "ubatch_size",
-          "--n-cpu-moe": "n_cpu_moe"}
+          "--n-cpu-moe": "n_cpu_moe", "-ts": "tensor_split"}
 
 
 def settings(patch):
@@ -68,6 +68,12 @@ def searches():
     ok(best["n_gpu_layers"] == doc["layers"] and 0 < best["n_cpu_moe"] < 24,
        "experts of some layers go to the host first", best)
     check("two cards", [DENSE, *GPU, "--count", "2", "--set", "hardware.memory=4GiB"])
+    doc = check("experts on two cards", [MOE, *GPU, "--count", "2", "--context", "8k", "--set",
+                                         "hardware.memory=2GiB"])
+    best = doc["proposals"][0]
+    shares = best["scenario_patch"].get("engine.args.tensor_split", "").split(",")
+    ok(len(shares) == 2 and sum(map(int, shares)) == best["n_gpu_layers"],
+       "where the cards' own shares do not fit, layers are divided one by one", best)
     for goal, key in (("context", "context"), ("layers", "n_gpu_layers"), ("slots", "slots")):
         doc = check(goal, [DENSE, *GPU, "--set", "hardware.memory=9GiB", "--maximize", goal])
         sure = [p for p in doc["proposals"] if p["verdict"] == "fits"]

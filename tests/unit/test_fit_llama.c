@@ -43,6 +43,7 @@ static void model(uint32_t layers, uint64_t hidden, uint64_t width, uint64_t exp
     rig.model.max_position = 32768;
     rig.scenario.engine.rules.llama.pool_base = (struct vp_amount){200 * mib, 260 * mib, 420 * mib};
     rig.scenario.engine.rules.llama.pool_permille = (struct vp_amount){0, 300, 1800};
+    rig.scenario.engine.rules.llama.spread_copies = (struct vp_amount){900, 1000, 1400};
     rig.scenario.llama.slots = 4;
     rig.scenario.serve.concurrency = 4;
     rig.scenario.serve.context = 4096;
@@ -75,6 +76,21 @@ static struct verdict judge(const struct vp_fit_fixed *fixed, const struct vp_fi
         v.sure &= d->need.high == 0 || buffers + fit.margin_bytes <= d->usable_bytes;
     }
     return v;
+}
+
+/* What is left of the margin and of each GPU, at least. */
+static int64_t judge_spare(const struct vp_fit_fixed *fixed, const struct vp_fit_settings *set) {
+    struct verdict v = judge(fixed, set);
+    int64_t least = INT64_MAX;
+
+    for (uint32_t g = 0; g < v.plan.llama->gpus; g++) {
+        const struct vp_device *d = &v.plan.devices[g];
+        uint64_t buffers = d->need.high - v.plan.llama->place[g].pool.high;
+        uint64_t need = vp_max(d->need.high, d->need.high ? buffers + fit.margin_bytes : 0);
+        int64_t spare = (int64_t)d->usable_bytes - (int64_t)need;
+        least = spare < least ? spare : least;
+    }
+    return least;
 }
 
 static void check_proposal(const struct vp_fit_fixed *fixed, const struct vp_fit_proposal *p) {
@@ -137,6 +153,7 @@ static void random_scenario(uint64_t n) {
     }
     if (below(4) == 0)
         give(VP_F_LLAMA_SLOTS);
+    s->llama.unified = below(2) == 0;
     if (below(4) == 0)
         give(VP_F_LLAMA_UBATCH);
     if (below(5) == 0)
@@ -220,9 +237,35 @@ struct space {
     uint32_t count;
     uint64_t ubatch_least;
     bool experts; /* of layers go to the host while all layers are on the GPU */
+    bool divided; /* over two GPUs, in every way beside the engine's own */
 };
 
-/* Everything that fits for sure, held against the proposals. Returns how much does. */
+/* What fits for sure is no better than any proposal, and does not rank before the first. */
+static uint32_t hold_against(const struct vp_fit_settings *set) {
+    struct vp_arena_mark mark = vp_arena_mark(&rig.f.arena);
+    bool sure = judge(&fit.fixed, set).sure;
+
+    vp_arena_rewind(&rig.f.arena, mark);
+    for (uint32_t i = 0; sure && i < fit.sure; i++)
+        if (fit.item[i].question != VP_FIT_Q_SLOTS)
+            assert_false(is_better(set, &fit.item[i].set));
+    assert_true(!sure || fit.sure > 0);
+    assert_false(sure && ranks_before(set, &fit.item[0].set));
+    return sure;
+}
+
+static uint32_t divide(struct vp_fit_settings set) {
+    uint32_t all = 0;
+
+    set.shares = 2;
+    for (set.share[0] = 0; set.share[0] <= set.gpu_layers && set.gpu_layers > 0; set.share[0]++) {
+        set.share[1] = (uint16_t)(set.gpu_layers - set.share[0]);
+        all += hold_against(&set);
+    }
+    return all;
+}
+
+/* Everything in the space. Returns how much of it fits. */
 static uint32_t enumerate(const struct space *space) {
     static const enum vp_dtype TYPES[] = {VP_DTYPE_FP16, VP_DTYPE_Q8_0, VP_DTYPE_Q4_0};
     uint32_t all = 0, layers = rig.model.layer_count;
@@ -238,16 +281,9 @@ static uint32_t enumerate(const struct space *space) {
                                                   .ubatch = ub,
                                                   .type_k = TYPES[t],
                                                   .type_v = TYPES[t]};
-                    struct vp_arena_mark mark = vp_arena_mark(&rig.f.arena);
-                    if (judge(&fit.fixed, &set).sure) {
-                        for (uint32_t i = 0; i < fit.sure; i++)
-                            if (fit.item[i].question != VP_FIT_Q_SLOTS)
-                                assert_false(is_better(&set, &fit.item[i].set));
-                        assert_true(fit.sure > 0);
-                        assert_false(ranks_before(&set, &fit.item[0].set));
-                        all++;
-                    }
-                    vp_arena_rewind(&rig.f.arena, mark);
+                    all += hold_against(&set);
+                    if (space->divided)
+                        all += divide(set);
                 }
     return all;
 }
@@ -305,6 +341,68 @@ static void the_fewest_experts_go_to_the_host(void **state) {
         rig_end(&rig);
     }
     assert_true(found > 50);
+}
+
+static void two_cards(uint64_t first, uint64_t second) {
+    const uint64_t sizes[] = {first, second};
+
+    rig.scenario.hardware.count = 2;
+    set_memory(MIB(first));
+    for (int g = 0; g < 2; g++)
+        groups[g] = (struct vp_device_group){
+            .count = 1, .memory_bytes = MIB(sizes[g]), .memory = vp_exactly(MIB(sizes[g]))};
+    rig.scenario.hardware.groups = groups;
+    rig.scenario.hardware.group_count = 2;
+}
+
+static void no_division_over_two_cards_is_better(void **state) {
+    struct space space = {.ubatch_least = 512, .count = 1, .divided = true};
+    uint32_t found = 0, divided = 0;
+
+    (void)state;
+    for (uint64_t memory = 1400; memory < 4000; memory += 250)
+        for (int experts = 0; experts < 2; experts++) {
+            model(9, 2048, experts ? 1024 : 14336, experts ? 64 : 0);
+            give(VP_F_CONTEXT);
+            give(VP_F_LLAMA_UBATCH);
+            rig.scenario.serve.context = space.contexts[0] = 16384;
+            two_cards(memory, memory - memory / 4);
+            space.experts = experts;
+            find(VP_FIT_BALANCED);
+            for (uint32_t i = 0; i < fit.count; i++)
+                divided += fit.item[i].set.shares > 0;
+            found += enumerate(&space);
+            rig_end(&rig);
+        }
+    assert_true(found > 500 && divided > 5);
+}
+
+static void a_division_leaves_as_much_as_it_can(void **state) {
+    uint32_t seen = 0;
+
+    (void)state;
+    for (uint64_t memory = 1400; memory < 4000; memory += 200) {
+        model(9, 2048, 1024, 64);
+        give(VP_F_CONTEXT);
+        rig.scenario.serve.context = 16384;
+        two_cards(memory, memory - memory / 4);
+        find(VP_FIT_BALANCED);
+        for (uint32_t i = 0; i < fit.sure; i++) {
+            struct vp_fit_settings set = fit.item[i].set;
+            if (set.shares == 0)
+                continue;
+            int64_t best = judge_spare(&fit.fixed, &set);
+            uint64_t layers = set.gpu_layers;
+            for (uint64_t n = 0; n <= layers; n++) {
+                set.share[0] = (uint16_t)n;
+                set.share[1] = (uint16_t)(layers - n);
+                assert_true(judge_spare(&fit.fixed, &set) <= best + (int64_t)MIB(4));
+            }
+            seen++;
+        }
+        rig_end(&rig);
+    }
+    assert_true(seen > 3);
 }
 
 static void one_sequence_more_does_not_fit(void **state) {
@@ -490,6 +588,7 @@ static void a_margin_is_kept(void **state) {
     model(16, 2048, 5632, 0);
     rig.model.max_position = 1 << 20;
     give(VP_F_FIT_TARGET);
+    give(VP_F_CACHE_TYPE_K);
     set_memory(MIB(4500));
     for (uint64_t i = 0; i < 2; i++) {
         rig.scenario.llama.fit_margin_mib = i * 2048;
@@ -507,6 +606,8 @@ int main(void) {
         cmocka_unit_test(nothing_better_is_found_with_the_context_open),
         cmocka_unit_test(nothing_better_is_found_at_a_context),
         cmocka_unit_test(the_fewest_experts_go_to_the_host),
+        cmocka_unit_test(no_division_over_two_cards_is_better),
+        cmocka_unit_test(a_division_leaves_as_much_as_it_can),
         cmocka_unit_test(one_sequence_more_does_not_fit),
         cmocka_unit_test(how_far_it_goes_at_risk),
         cmocka_unit_test(a_need_never_falls_with_context_and_sequences),

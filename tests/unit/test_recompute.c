@@ -233,8 +233,7 @@ static void expect_answer(struct vp_arena *arena, const struct outcomes *all,
     assert_true(a.optimal);
     vp_certificate_check(arena, &certificate, chain, class, budget, inflight, &a);
     assert_true(certificate.plan);
-    if (a.proof.dual)
-        assert_true(certificate.bound);
+    assert_int_equal(certificate.bound, class != VP_PLACE_EQUAL);
 }
 
 static void against_brute_force(enum vp_recompute_class class, uint32_t most_stages,
@@ -435,6 +434,15 @@ static void false_certificates(void **state) {
     struct vp_certificate wider;
     vp_certificate_check(&f.arena, &wider, &chain, VP_PLACE_SEGMENTS, 400, 1, &a);
     assert_false(wider.bound);
+    vp_recompute_solve(&f.arena, &a, &chain, VP_PLACE_MULTILEVEL, 60, 1);
+    vp_certificate_check(&f.arena, &c, &chain, VP_PLACE_MULTILEVEL, 60, 1, &a);
+    assert_true(a.optimal && c.plan && c.bound);
+    lie = a;
+    lie.bound++;
+    vp_certificate_check(&f.arena, &c, &chain, VP_PLACE_MULTILEVEL, 60, 1, &lie);
+    assert_false(c.bound);
+    vp_certificate_check(&f.arena, &c, &chain, VP_PLACE_MULTILEVEL, 90, 1, &a);
+    assert_false(c.bound);
     fixture_end(&f);
 }
 
