@@ -44,21 +44,23 @@ static void patch(struct vp_json *json, const struct vp_scenario *s,
                   const struct vp_fit_proposal *p) {
     const struct vp_fit_settings *set = &p->set;
     const struct {
-        enum vp_field field;
         uint64_t value;
+        enum vp_field field;
         bool is;
-    } NUMBERS[] = {{VP_F_N_GPU_LAYERS, set->gpu_layers, true},
-                   {VP_F_CTX_SIZE, s->llama.context, true},
-                   {VP_F_LLAMA_SLOTS, set->slots, true},
-                   {VP_F_LLAMA_UBATCH, set->ubatch, true},
-                   {VP_F_LLAMA_BATCH, s->llama.batch, s->engine.kind == VP_ENGINE_OLLAMA},
-                   {VP_F_N_CPU_MOE, set->host_experts, set->host_experts > 0}};
+    } NUMBERS[] = {{set->gpu_layers, VP_F_N_GPU_LAYERS, true},
+                   {s->llama.context, VP_F_CTX_SIZE, true},
+                   {set->slots, VP_F_LLAMA_SLOTS, true},
+                   {set->ubatch, VP_F_LLAMA_UBATCH, true},
+                   {s->llama.batch, VP_F_LLAMA_BATCH, s->engine.kind == VP_ENGINE_OLLAMA},
+                   {set->host_experts, VP_F_N_CPU_MOE, set->host_experts > 0}};
 
     vp_json_key(json, "scenario_patch");
     vp_json_map(json);
     for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++)
         if (NUMBERS[i].is)
             key_u64(json, vp_field_path_for(s->engine.kind, NUMBERS[i].field), NUMBERS[i].value);
+    key_text(json, vp_field_path_for(s->engine.kind, VP_F_FLASH_ATTN),
+             s->llama.flash == VP_FLASH_OFF ? "off" : "on");
     key_text(json, vp_field_path_for(s->engine.kind, VP_F_CACHE_TYPE_K),
              vp_dtype_name(set->type_k));
     key_text(json, vp_field_path_for(s->engine.kind, VP_F_CACHE_TYPE_V),

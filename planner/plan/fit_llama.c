@@ -50,6 +50,11 @@ struct vp_fit_fixed vp_fit_llama_fixed(const struct vp_scenario *s) {
     return fixed;
 }
 
+/* Flash attention is on unless it was given otherwise, whatever the version's default. */
+static enum vp_flash flash_of(const struct vp_scenario *s) {
+    return is_given(s, VP_F_FLASH_ATTN) ? s->llama.flash : VP_FLASH_ON;
+}
+
 /* Sequences whose contexts are full at once: slots that share a cache are not taken to be, unless
  * serve.concurrency says so (as import/ reads it). */
 static uint64_t full_sequences(const struct vp_scenario *scenario, const struct vp_fit_fixed *fixed,
@@ -68,6 +73,7 @@ struct vp_scenario vp_fit_llama_scenario(const struct vp_scenario *scenario,
     bool asked = is_given(scenario, VP_F_KV_UNIFIED) || fixed->slots;
 
     s.llama.fit_context = s.llama.fit_layers = false;
+    s.llama.flash = flash_of(scenario);
     s.llama.gpu_layers = set->gpu_layers;
     s.llama.cpu_moe_layers = set->host_experts;
     s.llama.type_k = set->type_k;
@@ -336,7 +342,7 @@ static void ask_type(struct vp_fit_search *s, struct vp_fit_settings set) {
 static void ask_slots(struct vp_fit_search *s) {
     struct vp_fit_settings best = s->out->item[0].set;
     struct contexts contexts = contexts_of(s);
-    bool types = !s->fixed.cache && s->base.llama.flash != VP_FLASH_OFF;
+    bool types = !s->fixed.cache && flash_of(&s->base) != VP_FLASH_OFF;
 
     if (s->fixed.slots || s->fixed.total || s->out->sure == 0)
         return;
@@ -372,7 +378,7 @@ static void even_out(struct vp_fit_search *s, struct vp_fit_proposal *p) {
 
 static void search(struct vp_fit_search *s) {
     const struct vp_llama *l = &s->base.llama;
-    bool types = !s->fixed.cache && l->flash != VP_FLASH_OFF;
+    bool types = !s->fixed.cache && flash_of(&s->base) != VP_FLASH_OFF;
     struct vp_fit_settings set = {
         .gpu_layers =
             s->fixed.layers ? vp_min(l->gpu_layers, s->out->layer_slots) : s->out->layer_slots,

@@ -98,10 +98,10 @@ static void climb(struct search *s, double level) {
 /* The level is lowered when the bound does not come nearer. The numbers of rounds are those that
  * brought the best times of whole solutions on chains of 100 and 1000 stages. */
 static void search_prices(struct search *s) {
-    uint32_t n = s->moves->n, rounds = 80 + n / 5, patience = 5 + n / 100, idle = 0;
+    uint32_t n = s->moves->n, rounds = 80 + n / 2, patience = 5 + n / 50, idle = 0;
     double hope = s->target, last = 0;
     for (uint32_t round = 0; round < rounds && s->target - s->best_bound >= 1; round++) {
-        if (round % 16 == 15) {
+        if (round % (4 * patience) == 4 * patience - 1) {
             if (round > 60 && s->best_bound - last < s->best_bound / 20000)
                 break;
             last = s->best_bound;

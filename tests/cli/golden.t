@@ -49,6 +49,8 @@ CASES = {
     "fit-llama-context.txt": ["fit", "llama.yaml#open", "--context", "16k", "-v"],
     "fit-llama-short.txt": ["fit", "llama.yaml#short"],
     "fit-llama-short.json": ["fit", "llama.yaml#short", "--format", "json"],
+    "fit-llama-cards.txt": ["fit", "llama.yaml#cards"],
+    "fit-llama-older.txt": ["fit", "llama.yaml#older"],
     "fit-ollama.txt": ["fit", "llama.yaml#ollama"],
     "fit-one.txt": ["fit", "one.yaml"],
     "import-tiny-llama.yaml": ["import", "./tiny-llama"],

@@ -101,7 +101,7 @@ ok "--engine with an empty version" refused 'wants NAME\[@VERSION\]'
 run plan x --plot a.png
 ok "--plot is of timeline" refused "'plan' has no option --plot"
 run plan x --emit vllm
-ok "--emit is not in this version" refused "--emit is not in this version"
+ok "--emit is an option of checkpoint" refused "'plan' has no option --emit"
 run list gpus --tp 4
 ok "an option of another command" refused "'list' has no option --tp"
 run import x --format csv

@@ -156,8 +156,10 @@ static void random_scenario(uint64_t n) {
     s->llama.unified = below(2) == 0;
     if (below(4) == 0)
         give(VP_F_LLAMA_UBATCH);
-    if (below(5) == 0)
+    if (below(5) == 0) {
+        give(VP_F_FLASH_ATTN);
         s->llama.flash = VP_FLASH_OFF;
+    }
     if (s->llama.flash == VP_FLASH_OFF)
         s->llama.type_v = VP_DTYPE_FP16;
 }
@@ -565,8 +567,14 @@ static void a_shortage_is_what_is_missing(void **state) {
 static void quantised_values_need_flash_attention(void **state) {
     (void)state;
     model(8, 2048, 5632, 0);
-    rig.scenario.llama.flash = VP_FLASH_OFF;
+    rig.scenario.llama.flash = VP_FLASH_OFF; /* an older version's default */
     set_memory(MIB(3000));
+    find(VP_FIT_BALANCED);
+    bool any = false;
+    for (uint32_t i = 0; i < fit.count; i++)
+        any |= fit.item[i].set.type_v != VP_DTYPE_FP16;
+    assert_true(any);
+    give(VP_F_FLASH_ATTN);
     find(VP_FIT_BALANCED);
     assert_true(fit.count > 0);
     for (uint32_t i = 0; i < fit.count; i++)
