@@ -97,7 +97,7 @@ const struct vp_scenario *vp_optimal_scenario(struct vp_arena *arena,
             again = true;
         }
         if (!again)
-            return copy;
+            break;
     }
     for (uint32_t i = 0; i < stages; i++)
         if (search[i].tried != search[i].enough)

@@ -228,6 +228,15 @@ static void add_head(struct maker *m, const struct arrays *a, uint32_t i,
     a->x[i + 1] = a->g[i + 1] = sizeof(float); /* the loss */
 }
 
+/* A rank without the loss hands its output on: an empty stage in its place, because solvers keep
+ * the last one. */
+static void add_end(struct maker *m, const struct arrays *a, uint32_t i) {
+    static const uint32_t KEEP[1] = {0};
+    a->options[i] = VP_NEW(m->arena, struct vp_tape_option);
+    a->counts[i] = 1;
+    a->select[i] = KEEP;
+}
+
 static void add_layer(struct maker *m, const struct arrays *a, uint32_t i,
                       const struct vp_train_layer *layer) {
     const struct kind *kind = kind_of(m, layer);
@@ -245,7 +254,7 @@ static void add_layer(struct maker *m, const struct arrays *a, uint32_t i,
 
 void vp_train_chain_make(struct vp_arena *arena, struct vp_train_chain *out,
                          const struct vp_scenario *scenario, const struct vp_train_stage *stage) {
-    uint32_t n = stage->layers + (stage->last ? 1U : 0U);
+    uint32_t n = stage->layers + 1;
     struct maker m = {.arena = arena,
                       .scenario = scenario,
                       .kinds = VP_NEW_ARRAY(arena, scenario->model->block_count, struct kind),
@@ -265,6 +274,8 @@ void vp_train_chain_make(struct vp_arena *arena, struct vp_train_chain *out,
         add_layer(&m, &a, i, &stage->layer[i]);
     if (stage->last)
         add_head(&m, &a, stage->layers, stage);
+    else
+        add_end(&m, &a, stage->layers);
     *out = (struct vp_train_chain){.chain = {.n = n,
                                              .x = a.x,
                                              .g = a.g,

@@ -7,12 +7,12 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import gguf_file  # noqa: E402
+import gguf_writer  # noqa: E402
 from tap import DIR, Run, finish, ok, same  # noqa: E402
 
 DENSE, MOE = os.path.join(DIR, "dense.gguf"), os.path.join(DIR, "it's a moe.gguf")
-gguf_file.write(DENSE, layers=32, hidden=4096, width=14336, heads=32, kv_heads=8)
-gguf_file.write(MOE, layers=24, hidden=2048, width=1024, experts=32)
+gguf_writer.write(DENSE, layers=32, hidden=4096, width=14336, heads=32, kv_heads=8)
+gguf_writer.write(MOE, layers=24, hidden=2048, width=1024, experts=32)
 GPU = ["--gpu", "rx7900xtx"]
 FIELDS = {"-ngl": "n_gpu_layers", "-c": "ctx_size", "-np": "parallel", "-fa": "flash_attn",
           "-ctk": "cache_type_k", "-ctv": "cache_type_v", "-ub": "ubatch_size",
