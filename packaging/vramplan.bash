@@ -10,7 +10,7 @@ _vramplan() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local command=plan words= files=no value=yes
-    local commands='plan explain import list help'
+    local commands='plan explain import list help fit checkpoint timeline'
 
     # "--format=json" comes as three words.
     if [[ $current == = ]]; then
@@ -55,14 +55,46 @@ _vramplan() {
         ;;
     --set)
         ;;
+    --chain)
+        files=yes
+        ;;
+    --budget)
+        ;;
+    --class)
+        words='a b d e c0 c pp'
+        ;;
+    --inflight)
+        ;;
     --format)
         words='text json csv markdown'
+        ;;
+    --frontier)
+        files=yes
+        ;;
+    --maximize)
+        words='context layers slots concurrency batch'
+        ;;
+    --fit-target)
+        ;;
+    --stage)
+        ;;
+    --plot)
+        files=yes
+        ;;
+    --chrome-trace)
+        files=yes
+        ;;
+    --csv)
+        files=yes
         ;;
     --output | -o)
         files=yes
         ;;
     --color)
         words='auto always never'
+        ;;
+    --emit)
+        words='pytorch hf torchtune megatron primus deepspeed vramplan'
         ;;
     *)
         value=no
@@ -89,6 +121,18 @@ _vramplan() {
         help)
             words='--output --color --verbose --help --version'
             [[ $current == -* ]] || words=$commands
+            ;;
+        fit)
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --set --format --maximize --fit-target --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        checkpoint)
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --set --chain --budget --class --inflight --format --frontier --plot --output --color --emit --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        timeline)
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --set --format --stage --plot --chrome-trace --csv --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
             ;;
         esac
         if ((COMP_CWORD == 1)) && [[ $current != -* ]]; then
