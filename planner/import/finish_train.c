@@ -369,6 +369,18 @@ static void resolve_versions(struct vp_ctx *ctx, struct vp_scenario *s) {
                     "torch version \"%.100s\" cannot be read", e->torch_text);
 }
 
+/* Quantised matrices have no gradient: frameworks refuse to train them. */
+static void check_trainable(struct vp_ctx *ctx, const struct vp_scenario *s) {
+    const struct vp_train *t = &s->train;
+    if (!vp_model_is_quantised(s->model) || t->lora.enabled || t->frozen)
+        return;
+    vp_diag_add(ctx->diags, VP_D_CONTRADICTION, &s->source[VP_F_WEIGHTS].pos,
+                "the weights of %s are quantised, and all of them are to be trained",
+                s->model->name);
+    vp_diag_hint(ctx->diags, "precision.weights: bf16 trains a converted copy; train.lora trains "
+                             "adapters beside them");
+}
+
 enum vp_status vp_finish_train(struct vp_ctx *ctx, struct vp_scenario *s, bool resolved) {
     uint32_t errors = ctx->diags->errors;
     resolve_versions(ctx, s);
@@ -378,6 +390,7 @@ enum vp_status vp_finish_train(struct vp_ctx *ctx, struct vp_scenario *s, bool r
     resolve_optimizer(ctx, s);
     resolve_recompute(ctx, s);
     resolve_adapters(ctx, s);
+    check_trainable(ctx, s);
     resolve_ops(ctx, s);
     if (resolved && ctx->diags->errors == errors)
         vp_finish_train_layout(ctx, s);

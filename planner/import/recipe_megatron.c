@@ -34,6 +34,7 @@ struct script {
     uint32_t variables;
     const char *words[MAX_WORDS];
     uint32_t count;
+    uint32_t depth;                /* of parentheses */
     uint64_t nodes, gpus_per_node; /* of #SBATCH lines and the launcher; 0: not said */
 };
 
@@ -169,6 +170,17 @@ static void batch_line(struct script *s, const char *line) {
     }
 }
 
+/* A list in parentheses and a command end what belongs to an option: an empty word stands there. */
+static void end_command(struct script *s, char c) {
+    if (c == '(')
+        s->depth++;
+    else if (c == ')' && s->depth > 0)
+        s->depth--;
+    bool ends = c == ')' || (s->depth == 0 && c != ' ' && c != '\t' && c != '\r');
+    if (ends && s->count > 0 && s->count < MAX_WORDS && *s->words[s->count - 1])
+        s->words[s->count++] = "";
+}
+
 static void split(struct script *s) {
     while (s->at < s->end) {
         if (*s->at == '#') {
@@ -179,7 +191,7 @@ static void split(struct script *s) {
         } else if (*s->at == '\\' && s->at + 1 < s->end && s->at[1] == '\n') {
             s->at += 2;
         } else if (ends_word(*s->at)) {
-            s->at++;
+            end_command(s, *s->at++);
         } else {
             const char *word = read_word(s);
             if (!assign(s, word))
@@ -208,7 +220,7 @@ static struct option next_option(struct script *s, uint32_t *i) {
         option.count = 1;
         return option;
     }
-    while (*i < s->count && !is_option(s->words[*i])) {
+    while (*i < s->count && *s->words[*i] && !is_option(s->words[*i])) {
         (*i)++;
         option.count++;
     }

@@ -154,9 +154,9 @@ static void unmap(struct vp_allocator *a, uint32_t block) {
 static uint32_t collect_free(struct vp_allocator *a, bool large, bool expandable) {
     uint32_t count = 0;
     for (uint32_t stream = 0; stream < VP_STREAMS; stream++) {
-        uint32_t tree = a->blocks.pools[large][stream].tree;
-        uint32_t block = vp_blocks_from(&a->blocks, tree, 0);
-        for (; block; block = vp_blocks_next(&a->blocks, tree, block)) {
+        const struct vp_block_pool *pool = &a->blocks.pools[large][stream];
+        uint32_t block = vp_blocks_from(pool, 0);
+        for (; block; block = vp_blocks_next(&a->blocks, pool, block)) {
             const struct vp_mem_block *b = &a->blocks.block[block];
             if (b->expandable ? !expandable : vp_block_is_split(b))
                 continue;
@@ -216,7 +216,7 @@ static bool release_oversize(struct vp_allocator *a, struct vp_block_pool *pool,
     if (least == VP_NO_SPLIT_LIMIT)
         return false;
     uint64_t wanted = vp_max(size, least);
-    uint32_t block = vp_blocks_from(&a->blocks, pool->tree, wanted);
+    uint32_t block = vp_blocks_from(pool, wanted);
     if (block) {
         const struct vp_mem_block *b = &a->blocks.block[block];
         if (b->expandable || vp_block_is_split(b))
@@ -224,10 +224,10 @@ static bool release_oversize(struct vp_allocator *a, struct vp_block_pool *pool,
         release_segment(a, block);
         return true;
     }
-    block = vp_blocks_below(&a->blocks, pool->tree, wanted, 0);
+    block = vp_blocks_below(pool, wanted, 0);
     while (block && released < wanted && a->blocks.block[block].size >= least) {
         const struct vp_mem_block *b = &a->blocks.block[block];
-        uint32_t next = vp_blocks_below(&a->blocks, pool->tree, b->size, b->address);
+        uint32_t next = vp_blocks_below(pool, b->size, b->address);
         if (!b->expandable && !vp_block_is_split(b)) {
             released += b->size;
             release_segment(a, block);
@@ -250,11 +250,11 @@ static uint64_t room_behind(const struct vp_allocator *a, uint32_t block) {
  * so that a larger one may fit better. */
 static uint32_t find_free(struct vp_allocator *a, struct vp_block_pool *pool, uint64_t size) {
     const struct vp_allocator_settings *s = &a->settings;
-    uint32_t block = vp_blocks_from(&a->blocks, pool->tree, size);
+    uint32_t block = vp_blocks_from(pool, size);
     if (!block)
         return 0;
     for (uint64_t room; (room = room_behind(a, block)) > 0;) {
-        uint32_t next = vp_blocks_next(&a->blocks, pool->tree, block);
+        uint32_t next = vp_blocks_next(&a->blocks, pool, block);
         if (!next ||
             a->blocks.block[next].size + room_behind(a, next) >= a->blocks.block[block].size + room)
             break;
@@ -534,9 +534,9 @@ struct vp_allocator_stats vp_allocator_stats(const struct vp_allocator *a) {
     struct vp_allocator_stats stats = a->stats;
     for (int large = 0; large < 2; large++) {
         for (int stream = 0; stream < VP_STREAMS; stream++) {
-            uint32_t tree = a->blocks.pools[large][stream].tree;
-            uint32_t block = vp_blocks_from(&a->blocks, tree, 0);
-            for (; block; block = vp_blocks_next(&a->blocks, tree, block)) {
+            const struct vp_block_pool *pool = &a->blocks.pools[large][stream];
+            uint32_t block = vp_blocks_from(pool, 0);
+            for (; block; block = vp_blocks_next(&a->blocks, pool, block)) {
                 stats.free_blocks++;
                 stats.largest_free = vp_max(stats.largest_free, a->blocks.block[block].size);
             }

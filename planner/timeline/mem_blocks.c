@@ -4,113 +4,20 @@
 
 enum { FIRST_BLOCKS = 256 };
 
-/* ---- the tree ---- */
+/* ---- free blocks in order ---- */
 
-/* Is the block in front of the place (size, address)? Without a branch, which would be guessed
- * wrong every other time. */
-static bool in_front(const struct vp_mem_block *block, uint64_t size, uint64_t address) {
-    return (block->size < size) | ((block->size == size) & (block->address < address));
+uint32_t vp_blocks_from(const struct vp_block_pool *pool, uint64_t size) {
+    return vp_free_set_from(&pool->free, size, 0);
 }
 
-/* Hangs a subtree, which may be empty, below a block: 0 in front of it, 1 behind. */
-static void hang(struct vp_mem_block *blocks, uint32_t parent, int side, uint32_t child) {
-    blocks[parent].link[side] = child;
-    blocks[child].parent = parent; /* that of block 0 means nothing */
+uint32_t vp_blocks_below(const struct vp_block_pool *pool, uint64_t size, uint64_t address) {
+    return vp_free_set_below(&pool->free, size, address);
 }
 
-/* Puts a subtree where `old` hangs. */
-static void replace(struct vp_mem_block *blocks, uint32_t *root, uint32_t old, uint32_t child) {
-    uint32_t parent = blocks[old].parent;
-    if (parent)
-        hang(blocks, parent, blocks[parent].link[1] == old, child);
-    else
-        *root = child;
-    blocks[child].parent = parent;
-}
-
-static void tree_insert(struct vp_mem_block *blocks, uint32_t *root, uint32_t block) {
-    struct vp_mem_block *b = &blocks[block];
-    uint32_t at = *root, parent = 0, end[2] = {block, block};
-    int side = 0, which[2] = {0, 1};
-
-    while (at && blocks[at].priority >= b->priority) {
-        side = in_front(&blocks[at], b->size, b->address);
-        parent = at;
-        at = blocks[at].link[side];
-    }
-    if (parent)
-        hang(blocks, parent, side, block);
-    else
-        *root = block;
-    b->parent = parent;
-    /* what stood here is divided into the blocks in front of the new one and those behind */
-    while (at) {
-        int front = in_front(&blocks[at], b->size, b->address), to = !front;
-        hang(blocks, end[to], which[to], at);
-        end[to] = at;
-        which[to] = front;
-        at = blocks[at].link[front];
-    }
-    blocks[end[0]].link[which[0]] = 0;
-    blocks[end[1]].link[which[1]] = 0;
-}
-
-static void tree_remove(struct vp_mem_block *blocks, uint32_t *root, uint32_t block) {
-    uint32_t left = blocks[block].link[0], right = blocks[block].link[1], parent = 0;
-    int side = 0;
-
-    /* the first of the two subtrees' roots takes the place; the rest is merged below it */
-    for (bool first = true; first || (left && right); first = false) {
-        bool from_left = left && (!right || blocks[left].priority >= blocks[right].priority);
-        uint32_t next = from_left ? left : right;
-        if (first)
-            replace(blocks, root, block, next);
-        else
-            hang(blocks, parent, side, next);
-        parent = next;
-        side = from_left;
-        if (from_left)
-            left = blocks[next].link[1];
-        else
-            right = blocks[next].link[0];
-        if (!next)
-            return;
-    }
-    hang(blocks, parent, side, left ? left : right);
-}
-
-/* The first block at or behind the place. */
-static uint32_t tree_from(const struct vp_mem_block *blocks, uint32_t root, uint64_t size,
-                          uint64_t address) {
-    uint32_t found = 0;
-
-    while (root) {
-        bool front = in_front(&blocks[root], size, address);
-        found = front ? found : root;
-        root = blocks[root].link[front];
-    }
-    return found;
-}
-
-uint32_t vp_blocks_from(const struct vp_blocks *blocks, uint32_t tree, uint64_t size) {
-    return tree_from(blocks->block, tree, size, 0);
-}
-
-uint32_t vp_blocks_below(const struct vp_blocks *blocks, uint32_t tree, uint64_t size,
-                         uint64_t address) {
-    uint32_t found = 0;
-
-    while (tree) {
-        bool front = in_front(&blocks->block[tree], size, address);
-        found = front ? tree : found;
-        tree = blocks->block[tree].link[front];
-    }
-    return found;
-}
-
-uint32_t vp_blocks_next(const struct vp_blocks *blocks, uint32_t tree, uint32_t block) {
+uint32_t vp_blocks_next(const struct vp_blocks *blocks, const struct vp_block_pool *pool,
+                        uint32_t block) {
     const struct vp_mem_block *b = &blocks->block[block];
-    return tree_from(blocks->block, tree, b->size, b->address + 1);
+    return vp_free_set_from(&pool->free, b->size, b->address + 1);
 }
 
 /* ---- the blocks ---- */
@@ -121,7 +28,6 @@ struct vp_blocks vp_blocks_begin(struct vp_arena *arena) {
         .block = VP_NEW_ARRAY(arena, FIRST_BLOCKS, struct vp_mem_block),
         .count = 1, /* 0 is none */
         .capacity = FIRST_BLOCKS,
-        .random = 2463534242u, /* any but 0 */
     };
 }
 
@@ -140,10 +46,6 @@ uint32_t vp_blocks_new(struct vp_blocks *blocks, const struct vp_mem_block *bloc
         }
         n = blocks->count++;
     }
-    blocks->random ^= blocks->random << 13;
-    blocks->random ^= blocks->random >> 17;
-    blocks->random ^= blocks->random << 5;
-    copy.priority = blocks->random;
     blocks->block[n] = copy;
     return n;
 }
@@ -180,14 +82,15 @@ void vp_blocks_keep(struct vp_blocks *blocks, uint32_t block, enum vp_block_stat
         return;
     }
     b->requested = blocks->searches[b->large];
-    tree_insert(blocks->block, &pool_of(blocks, b)->tree, block);
+    vp_free_set_add(blocks->arena, &pool_of(blocks, b)->free,
+                    (struct vp_free_place){b->size, b->address, block});
 }
 
 void vp_blocks_leave(struct vp_blocks *blocks, uint32_t block) {
     struct vp_mem_block *b = &blocks->block[block];
     struct vp_block_pool *pool = pool_of(blocks, b);
     if (b->state == VP_BLOCK_FREE) {
-        tree_remove(blocks->block, &pool->tree, block);
+        vp_free_set_remove(&pool->free, b->size, b->address);
         return;
     }
     if (b->link[0])

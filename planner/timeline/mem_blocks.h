@@ -1,10 +1,10 @@
 /* Blocks of the caching allocator's model: pieces of segments, each free, taken, waiting or without
- * memory behind it. Free blocks of one pool and stream stand in a tree by size, the lower address
- * first among equals; unmapped ranges in a list by address. Cutting and merging keep the neighbours
- * right; which block to take, and what to ask of the driver, is the allocator's matter.
+ * memory behind it. Free blocks of one pool and stream stand in a set by size, the lower address
+ * first among equals (free_set.h); unmapped ranges in a list by address. Cutting and merging keep
+ * the neighbours right; which block to take, and what to ask of the driver, is the allocator's
+ * matter.
  *
- * Blocks are named by their index in one array, 0 is none. The tree is a treap: with n free blocks
- * (some ten in training, thousands in a random trace) every operation takes O(log n) on average. */
+ * Blocks are named by their index in one array, 0 is none. */
 #ifndef VP_TIMELINE_MEM_BLOCKS_H
 #define VP_TIMELINE_MEM_BLOCKS_H
 
@@ -13,6 +13,7 @@
 
 #include "planner/base/arena.h"
 #include "planner/timeline/event.h"
+#include "planner/timeline/free_set.h"
 
 enum vp_block_state {
     VP_BLOCK_FREE,
@@ -21,12 +22,9 @@ enum vp_block_state {
     VP_BLOCK_UNMAPPED /* address space of an expandable segment without memory behind it */
 };
 
-/* 64 bytes: what a descent reads lies in one line of the cache. */
 struct vp_mem_block {
     uint64_t size, address;
-    uint32_t link[2]; /* free: children in the tree; unmapped: list, back and on; waiting: on */
-    uint32_t parent;  /* free: in the tree */
-    uint32_t priority;
+    uint32_t link[2];       /* unmapped: list, back and on; waiting: on */
     uint32_t before, after; /* neighbours in the segment; after: also the next recycled one */
     uint8_t state;          /* enum vp_block_state */
     uint8_t stream;
@@ -37,7 +35,8 @@ struct vp_mem_block {
 };
 
 struct vp_block_pool {
-    uint32_t tree, unmapped; /* root; first of the list */
+    struct vp_free_set free;
+    uint32_t unmapped; /* first of the list */
 };
 
 struct vp_blocks {
@@ -45,7 +44,6 @@ struct vp_blocks {
     struct vp_mem_block *block; /* moves when it grows */
     uint32_t count, capacity;
     uint32_t recycled;
-    uint32_t random;
     struct vp_block_pool pools[2][VP_STREAMS]; /* small, large */
     uint64_t searches[2];
 };
@@ -68,11 +66,11 @@ uint32_t vp_blocks_cut(struct vp_blocks *blocks, uint32_t block, uint64_t size);
 bool vp_block_is_split(const struct vp_mem_block *block);
 
 /* The first free block of at least this size; 0: none. */
-uint32_t vp_blocks_from(const struct vp_blocks *blocks, uint32_t tree, uint64_t size);
+uint32_t vp_blocks_from(const struct vp_block_pool *pool, uint64_t size);
 /* The last free block in front of that place; 0: none. */
-uint32_t vp_blocks_below(const struct vp_blocks *blocks, uint32_t tree, uint64_t size,
-                         uint64_t address);
-/* The next free block in order, of one that is in the tree; 0: it was the last. */
-uint32_t vp_blocks_next(const struct vp_blocks *blocks, uint32_t tree, uint32_t block);
+uint32_t vp_blocks_below(const struct vp_block_pool *pool, uint64_t size, uint64_t address);
+/* The next free block of the pool in order, of one that is in it; 0: it was the last. */
+uint32_t vp_blocks_next(const struct vp_blocks *blocks, const struct vp_block_pool *pool,
+                        uint32_t block);
 
 #endif

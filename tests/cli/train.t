@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Training scenarios: what cannot be is said with what would work; recipes become plans."""
+import os
+import sys
+
+sys.dont_write_bytecode = True
+from tap import DIR, Run, finish, ok, same  # noqa: E402
+
+CARDS = ["plan", "llama-3.1-8b", "--gpu", "mi300x", "--count", "8"]
+BASE = [*CARDS, "--engine", "pytorch@2.9", "--seq", "4k"]
+
+
+def refused(args, *words):
+    r = Run(*args)
+    ok(r.code == 2 and all(w in r.err for w in words), "refused: %s" % " ".join(args[1:]), r)
+
+
+def planned(args, **want):
+    r = Run(*args, "--format", "json")
+    ok(r.code in (0, 1, 3), "planned: %s" % " ".join(args[1:]), r)
+    doc = r.json()
+    for key, value in want.items():
+        got = doc
+        for part in key.split("__"):
+            got = got[part]
+        same(got, value, "%s of %s" % (key.replace("__", "."), " ".join(args[1:])), r)
+    return doc
+
+
+def batches():
+    refused([*BASE, "--set", "train.global_batch=13"], "VP304", "8 or 16 work")
+    refused([*BASE, "--set", "train.global_batch=16", "--set", "train.gradient_accumulation=4"],
+            "VP104")
+    refused([*BASE, "--batch", "0"], "VP102")
+    doc = planned([*BASE, "--batch", "2", "--set", "train.global_batch=32"])
+    fields = {a["field"]: a["value"] for a in doc["assumptions"]}
+    same(fields.get("train.gradient_accumulation"), "2", "accumulation follows")
+    same(fields.get("parallel.data"), "8", "data follows from the devices")
+    ok(not any(f.startswith("serve.") for f in fields), "nothing of serving is assumed", fields)
+    r = Run(*BASE, "--context", "8k", "-v")
+    ok("VP403" in r.err and "--context is of serving" in r.err, "a serving field is told", r)
+
+
+def layouts():
+    refused([*BASE, "--tp", "3"], "VP304", "sizes that work: 1, 2, 4, 8")
+    refused([*BASE, "--pp", "3"], "VP304", "multiple of 3")
+    refused([*BASE, "--set", "parallel.zero=4"], "VP304")
+    refused([*CARDS, "--seq", "4k", "--engine", "deepspeed", "--pp", "2", "--set", "parallel.zero=3"], "VP304",
+            "parallel.zero: 1 works")
+    refused([*BASE, "--set", "parallel.virtual_pipeline=2"], "VP304")
+    refused([*BASE, "--set", "parallel.expert=2", "--set", "model.model_type=mixtral",
+             "--set", "model.num_local_experts=3", "--set", "model.num_experts_per_tok=2"],
+            "3 experts", "2 ranks")
+    refused([*CARDS, "--engine", "pytorch", "--seq", "4095", "--set", "parallel.context_parallel=2"], "VP304", "4095")
+
+
+def values():
+    refused([*BASE, "--set", "train.optimizer=adamww"], "did you mean adamw?")
+    refused([*BASE, "--set", "train.recompute=sqrtt"], "VP102", "sqrt")
+    refused([*BASE, "--set", "train.recompute={segments: [30, 3]}"], "the model has 32")
+    refused([*BASE, "--set", "train.ops.attention=flsh"], "did you mean flash?")
+    refused([*BASE, "--set", "train.lora.rank=8"], "train.lora.targets is missing")
+    refused([*BASE, "--set", "train.lora={rank: 8, targets: [q_prj]}"], "did you mean q_proj?")
+    refused([*BASE, "--set", "train.micro_bach=2"], "did you mean micro_batch?")
+    refused([*BASE, "--weights", "fp8"], "VP104", "quantised")
+    planned([*BASE, "--weights", "nf4", "--set", "train.lora={rank: 8, targets: all-linear}"])
+    r = Run(*BASE, "--set", "engine.env.PYTORCH_ALLOC_CONF=foo:1", "-v")
+    ok("VP410" in r.err, "an allocator setting that torch refuses", r)
+
+
+def modes():
+    refused(["plan", "llama-3.1-8b", "--gpu", "mi300x", "--engine", "pytorch"], "VP103",
+            "no train: block")
+    refused([*CARDS, "--seq", "4k", "--engine", "vllm"], "VP104", "does not train")
+    refused(["plan", "llama-3.1-8b", "--gpu", "mi300x", "--set", "parallel.zero=3"], "VP106",
+            "parallel.zero")
+    planned(["plan", "llama-3.1-8b", "--gpu", "mi300x", "--seq", "4k"], mode="train")
+
+
+def recompute():
+    peaks = {}
+    for how in ("none", "full", "sqrt", "selective", "{every: 2}", "{first: 8}", "{layers: [0, 9]}",
+                "{segments: [4, 4]}", "optimal"):
+        doc = planned([*BASE, "--set", "train.recompute=" + how], mode="train")
+        report = doc["engine_report"]
+        peaks[how] = (report["saved_peak_bytes"], report["recomputed_block_forwards"])
+    same(peaks["none"][1], 0, "nothing is recomputed")
+    same(peaks["full"][1], 32, "each layer is")
+    same(peaks["{first: 8}"][1], 8, "the first eight are")
+    same(peaks["{layers: [0, 9]}"][1], 2, "the named ones are")
+    same(peaks["{segments: [4, 4]}"][1], 8, "segments are, the rest runs plain")
+    ok(peaks["full"][0] < peaks["sqrt"][0] < peaks["selective"][0] < peaks["none"][0],
+       "a layer at a time keeps less than longer segments", peaks)
+    same(peaks["optimal"], peaks["none"], "what fits as it is is not recomputed")
+
+
+def recipes():
+    path = os.path.join(DIR, "recipe.yaml")
+    for name, more in (("megatron.sh", ["--gpu", "mi300x"]),
+                       ("axolotl.yaml", ["--gpu", "rx7900xtx", "--set", "model=llama-3.1-8b"]),
+                       ("torchtune.yaml", ["--gpu", "mi300x"]),
+                       ("trainer.json", ["--gpu", "mi300x"]),
+                       ("deepspeed.json", ["--gpu", "mi300x", "--set", "model=llama-3.1-8b",
+                                           "--seq", "2k", "--count", "8"])):
+        r = Run("import", "recipes/" + name, "-o", path)
+        ok(r.code == 0 and not r.err, "imported: %s" % name, r)
+        doc = planned(["plan", path, *more], mode="train")
+        ok(doc["engine_report"]["allocated_peak_bytes"] > 0, "%s has a peak" % name)
+
+
+batches()
+layouts()
+values()
+modes()
+recompute()
+recipes()
+finish()
