@@ -358,6 +358,11 @@ void vp_scenario_placement_json(struct vp_buf *out, const struct vp_recompute_re
 
 /* ---- drawing ---- */
 
+/* What people set by hand is drawn as points. */
+static bool is_point(const struct vp_policy *row) {
+    return row->known && row->class == VP_PLACE_CLASSES;
+}
+
 static void add_point(struct vp_buf *out, const struct vp_recompute_report *r, uint64_t peak,
                       uint64_t time, const char *name) {
     uint64_t base = r->policies.base_time;
@@ -378,7 +383,7 @@ void vp_scenario_plot_data(struct vp_buf *out, const struct vp_recompute_report 
     vp_buf_add(out, "\n\n# settings\n");
     for (uint32_t i = 0; i < r->policies.count; i++) {
         const struct vp_policy *row = &r->policies.items[i];
-        if (row->known && row->class == VP_PLACE_CLASSES)
+        if (is_point(row))
             add_point(out, r, row->peak_bytes, row->time, row->meaning);
     }
 }
@@ -396,14 +401,23 @@ static const char *quoted(struct vp_arena *arena, const char *text) {
 void vp_scenario_plot_script(struct vp_buf *out, const struct vp_recompute_report *r,
                              const char *data_path, const char *image_path, bool svg) {
     const char *budget = vp_format_gib(out->arena, r->problem.budget_bytes, 3);
+    uint32_t points = 0;
     vp_buf_printf(out,
-                  "set terminal %s size 960,600\nset output %s\n"
+                  "set terminal %s size 960,600 noenhanced\nset output %s\n"
                   "set xlabel 'GiB of the device'\nset ylabel 'extra time, %% of the step'\n"
-                  "set grid\nset key top right\nset offsets graph 0.02, graph 0.2, graph 0.05, 0\n"
+                  "set grid\nset key top right\nset offsets graph 0.02, graph 0.02, graph 0.05, 0\n"
                   "set arrow from %s, graph 0 to %s, graph 1 nohead dashtype 2\n"
-                  "plot %s index 0 using 1:2 with steps lw 2 title 'best plans', \\\n"
-                  "     '' index 1 using 1:2:3 with labels point pt 7 offset char 1,0.5 left "
-                  "notitle\n",
+                  "plot %s index 0 using 1:2 with steps lw 2 title 'best plans'",
                   svg ? "svg" : "pngcairo", quoted(out->arena, image_path), budget, budget,
                   quoted(out->arena, data_path));
+    for (uint32_t i = 0; i < r->policies.count; i++)
+        if (is_point(&r->policies.items[i])) {
+            vp_buf_printf(out,
+                          ", \\\n     '' index 1 every ::%" PRIu32 "::%" PRIu32
+                          " using 1:2 with points pointtype %" PRIu32 " pointsize 1.5 title %s",
+                          points, points, points + 4,
+                          quoted(out->arena, r->policies.items[i].meaning));
+            points++;
+        }
+    vp_buf_add(out, "\n");
 }

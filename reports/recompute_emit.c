@@ -101,7 +101,8 @@ static void add_free_words(struct vp_buf *out, const struct vp_framework_plan *p
             vp_buf_printf(out, " in %" PRIu32 " piece%s", count, count > 1 ? "s" : "");
     }
     if (parts > 0)
-        vp_buf_printf(out, "%sparts of %" PRIu32 " layers", whole > 0 ? ", " : "", parts);
+        vp_buf_printf(out, "%sparts of %" PRIu32 " layer%s", whole > 0 ? ", " : "", parts,
+                      parts > 1 ? "s" : "");
 }
 
 const char *vp_recompute_setting_words(struct vp_arena *arena, const struct vp_framework_plan *p) {

@@ -130,11 +130,9 @@ static void try_setting(struct vp_arena *arena, struct chooser *c,
         c->best = new;
 }
 
-static void try_shape(struct vp_arena *arena, struct chooser *c, enum vp_recompute_shape shape) {
+static void try_numbers(struct vp_arena *arena, struct chooser *c, enum vp_recompute_shape shape) {
     const struct vp_recompute_problem *p = c->problem;
     uint32_t last = vp_shape_last(shape, p->scenario, p->stage, p->stages);
-    if (last == 0 && shape != VP_SHAPE_SELECTIVE)
-        try_setting(arena, c, (struct vp_recompute_setting){.shape = shape});
     for (uint32_t i = 1; i <= last; i++) {
         struct vp_recompute_setting setting = {.shape = shape, .number = i};
         if (shape == VP_SHAPE_SELECTIVE)
@@ -144,18 +142,14 @@ static void try_shape(struct vp_arena *arena, struct chooser *c, enum vp_recompu
     }
 }
 
-/* The fastest setting of the framework within the budgets; where none is, the one that exceeds them
+/* The fastest setting of the shape within the budgets; where none is, the one that exceeds them
  * least. */
 static void choose(struct vp_arena *arena, struct vp_framework_plan *out,
-                   const struct vp_recompute_problem *problem, uint32_t shapes,
+                   const struct vp_recompute_problem *problem, enum vp_recompute_shape shape,
                    const uint64_t *budget) {
     struct chooser c = {.problem = problem, .budget = budget};
-    for (enum vp_recompute_shape shape = 0; shape < VP_SHAPE_COUNT; shape++) {
-        if (shapes == UINT32_C(1) << shape) /* nothing to choose from */
-            c.best.setting.shape = shape;
-        else if (shapes & UINT32_C(1) << shape)
-            try_shape(arena, &c, shape);
-    }
+    c.best.setting.shape = shape;
+    try_numbers(arena, &c, shape);
     out->setting = c.best.setting;
     out->proven = true;
     out->slowest_ns = out->total_ns = 0;
@@ -177,6 +171,14 @@ struct range {
     uint64_t enough, too_much, tried; /* bytes */
 };
 
+struct best {
+    bool any;
+    uint64_t *budget_bytes; /* by stage */
+    enum vp_recompute_shape shape;
+    enum vp_verdict verdict;
+    uint64_t slowest_ns, total_ns, need;
+};
+
 struct search {
     const struct vp_recompute_problem *problem;
     struct vp_framework_plan *out;
@@ -184,8 +186,9 @@ struct search {
     struct range *range;
     struct vp_amount *need; /* by stage, evaluated */
     uint64_t *usable;
-    uint32_t shapes;
+    enum vp_recompute_shape shape;
     struct vp_arena_mark mark;
+    struct best best;
     bool cautious; /* upper ends must fit, not the likely figures */
 };
 
@@ -221,7 +224,7 @@ static void run(struct vp_arena *arena, struct search *s) {
     vp_arena_rewind(arena, s->mark); /* of the round before nothing but the ranges is needed */
     for (uint32_t i = 0; i < s->problem->stages; i++)
         budget[i] = s->range[i].tried;
-    choose(arena, s->out, s->problem, s->shapes, budget);
+    choose(arena, s->out, s->problem, s->shape, budget);
     evaluate(arena, s);
 }
 
@@ -242,19 +245,33 @@ static bool narrow(struct search *s, uint32_t i) {
     return true;
 }
 
-/* Every layer by itself. What a chain takes for less than that may need more as a step, so it is
- * the last resort that any framework has. */
-static void try_all(struct vp_arena *arena, struct search *s) {
-    const struct vp_framework_plan before = *s->out;
-    const uint32_t shapes = s->shapes;
-    s->shapes = ON(ALL);
-    run(arena, s);
-    s->shapes = shapes;
-    if (s->out->verdict >= before.verdict) /* no better: back to what there was */
-        run(arena, s);
+/* Keeps the budgets of the best plan that was evaluated. The bisection alone does not end with it:
+ * the budgets that were enough may come from different plans, and fragments do not grow steadily.
+ */
+static void keep_best(struct search *s) {
+    const struct vp_framework_plan *p = s->out;
+    struct best *b = &s->best;
+    bool better = !b->any;
+    if (!better && p->verdict != b->verdict)
+        better = p->verdict < b->verdict;
+    else if (!better && p->verdict == VP_DOES_NOT_FIT)
+        better = p->need.likely < b->need;
+    else if (!better)
+        better = p->slowest_ns != b->slowest_ns ? p->slowest_ns < b->slowest_ns
+                                                : p->total_ns < b->total_ns;
+    if (!better)
+        return;
+    b->verdict = p->verdict;
+    b->slowest_ns = p->slowest_ns;
+    b->total_ns = p->total_ns;
+    b->need = p->need.likely;
+    b->shape = s->shape;
+    for (uint32_t i = 0; i < s->problem->stages; i++)
+        b->budget_bytes[i] = p->budget_bytes[i];
+    b->any = true;
 }
 
-static void fit(struct vp_arena *arena, struct search *s) {
+static void fit_shape(struct vp_arena *arena, struct search *s) {
     enum { ROUNDS = 12 };
     bool again = true;
     for (uint32_t i = 0; i < s->problem->stages; i++) {
@@ -264,14 +281,24 @@ static void fit(struct vp_arena *arena, struct search *s) {
     for (int round = 0; round < ROUNDS && again; round++) {
         again = false;
         run(arena, s);
+        keep_best(s);
         for (uint32_t i = 0; i < s->problem->stages; i++)
             again |= narrow(s, i);
     }
     for (uint32_t i = 0; i < s->problem->stages; i++)
         s->range[i].tried = s->range[i].enough;
     run(arena, s);
-    if (s->cautious && s->out->verdict != VP_FITS)
-        try_all(arena, s);
+    keep_best(s);
+}
+
+/* Every shape by itself, and every layer by itself, which all frameworks can be told: what a chain
+ * takes for less may need more as a step. */
+static void fit(struct vp_arena *arena, struct search *s, uint32_t shapes) {
+    for (enum vp_recompute_shape shape = 0; shape < VP_SHAPE_COUNT; shape++) {
+        s->shape = shape;
+        if ((shapes | ON(ALL)) & UINT32_C(1) << shape)
+            fit_shape(arena, s);
+    }
 }
 
 void vp_framework_plan(struct vp_arena *arena, struct vp_framework_plan *out,
@@ -296,12 +323,16 @@ void vp_framework_plan(struct vp_arena *arena, struct vp_framework_plan *out,
                             .range = VP_NEW_ARRAY(arena, stages, struct range),
                             .need = VP_NEW_ARRAY(arena, stages, struct vp_amount),
                             .usable = VP_NEW_ARRAY(arena, stages, uint64_t),
-                            .shapes = stages > 1 ? info->pipelined : info->shapes,
                             .cautious = true};
+    uint32_t shapes = stages > 1 ? info->pipelined : info->shapes;
+    search.best.budget_bytes = VP_NEW_ARRAY(arena, stages, uint64_t);
     search.mark = vp_arena_mark(arena);
-    fit(arena, &search);
-    if (out->verdict == VP_FITS)
-        return;
+    fit(arena, &search, shapes);
     search.cautious = false;
-    fit(arena, &search);
+    if (search.best.verdict != VP_FITS)
+        fit(arena, &search, shapes);
+    search.shape = search.best.shape;
+    for (uint32_t i = 0; i < stages; i++)
+        search.range[i].tried = search.best.budget_bytes[i];
+    run(arena, &search);
 }

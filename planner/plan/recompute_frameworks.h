@@ -3,8 +3,9 @@
  *
  * Every setting of the framework is tried, or where it may choose by layer each stage is solved
  * exactly (recompute_settings.h). Because the chain of a stage does not know all that a step
- * allocates, the answer is evaluated as a whole step, and what the activations may take is lowered
- * until the step fits, as planner/plan/optimal.h does.
+ * allocates, plans are evaluated as whole steps, and what the activations may take is lowered until
+ * the step fits by its upper end, or failing that by its likely figure: as planner/plan/optimal.h
+ * does, for each shape of setting by itself.
  *
  * Times are bounds by the roofline, of one micro batch's forward and backward pass; the slowest
  * stage sets the pace of a pipeline, so plans are compared by it. */
@@ -38,7 +39,7 @@ struct vp_framework_plan {
     uint32_t tightest;             /* stage with the least room */
     struct vp_amount need;         /* of its device, evaluated as a step */
     enum vp_verdict verdict;
-    bool proven; /* no setting of the framework is faster within those budgets */
+    bool proven; /* no setting of its shape is faster within those budgets */
 };
 
 /* What is to be placed. */

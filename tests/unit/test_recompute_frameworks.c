@@ -1,6 +1,7 @@
 /* What frameworks can be told about recomputation: rules against their definitions, choices against
  * brute force, plans against what each framework can express. */
 #include "planner/base/sum.h"
+#include "planner/base/text.h"
 #include "planner/plan/recompute_report.h"
 #include "planner/recompute/judge.h"
 #include "tests/unit/model_builder.h"
@@ -97,9 +98,9 @@ static void rules_count_in_stages_and_chunks(void **state) {
     b.scenario.parallel.pipeline = 3;
     struct vp_recompute_problem p = problem_of(&b, 0);
     assert_string_equal(told(&b, &p, 1, VP_SHAPE_BLOCK, 1), "0 k1");
-    assert_string_equal(told(&b, &p, 1, VP_SHAPE_KTH, 3), "k0 k1"); /* layers 2, 3 */
-    assert_string_equal(told(&b, &p, 2, VP_SHAPE_KTH, 3), "k0 1");  /* layers 4, 5 */
-    b.scenario.parallel.virtual_pipeline = 2;                       /* one layer in each chunk */
+    assert_string_equal(told(&b, &p, 1, VP_SHAPE_KTH, 3), "0 k1"); /* layers 2, 3 */
+    assert_string_equal(told(&b, &p, 2, VP_SHAPE_KTH, 3), "k0 1"); /* layers 4, 5 */
+    b.scenario.parallel.virtual_pipeline = 2;                      /* one layer in each chunk */
     p = problem_of(&b, 0);
     assert_string_equal(told(&b, &p, 1, VP_SHAPE_BLOCK, 1), "0 1");
     assert_string_equal(told(&b, &p, 1, VP_SHAPE_INTERVAL, 2), "0 1");
