@@ -88,6 +88,7 @@ static uint32_t feed_forward(struct vp_tape_maker *maker, uint32_t x, const stru
     const struct vp_op *gate = vp_maker_find(maker, roles->gate);
     const struct vp_op *up = vp_maker_find(maker, roles->up);
     const struct vp_op *down = vp_maker_find(maker, roles->down);
+    bool routed = roles->group == VP_TAPE_EXPERTS; /* Megatron's moe_act is theirs alone */
     uint32_t in = vp_tape_matrix_input(maker, x), out;
 
     maker->group = roles->group;
@@ -98,15 +99,19 @@ static uint32_t feed_forward(struct vp_tape_maker *maker, uint32_t x, const stru
         if (!maker->joint_gate_up)
             in = vp_tape_matrix_input(maker, x);
         uint32_t u = vp_tape_matrix(maker, x, in, up, "up", rows);
-        vp_region_enter(maker, VP_SELECT_MOE_ACTIVATION, g);
-        vp_region_enter(maker, VP_SELECT_MOE_ACTIVATION, u);
+        if (routed) {
+            vp_region_enter(maker, VP_SELECT_MOE_ACTIVATION, g);
+            vp_region_enter(maker, VP_SELECT_MOE_ACTIVATION, u);
+        }
         out = gated(maker, g, u);
     } else {
         out = vp_tape_matrix(maker, x, in, up, "up", rows);
-        vp_region_enter(maker, VP_SELECT_MOE_ACTIVATION, out);
+        if (routed)
+            vp_region_enter(maker, VP_SELECT_MOE_ACTIVATION, out);
         out = plain(maker, out);
     }
-    vp_region_leave(maker, VP_SELECT_MOE_ACTIVATION);
+    if (routed)
+        vp_region_leave(maker, VP_SELECT_MOE_ACTIVATION);
     in = vp_tape_matrix_input(maker, out);
     return vp_tape_matrix(maker, out, in, down, "down", rows);
 }

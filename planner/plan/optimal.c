@@ -41,10 +41,12 @@ static void solve(struct vp_arena *arena, struct vp_recompute *out, struct searc
                   uint64_t budget) {
     const struct vp_train_chain *chain = &search->chain;
     struct vp_recompute_answer answer = {.feasible = false};
-    enum vp_recompute_class class = chain->in_flight > 1 ? VP_PLACE_PIPELINE : VP_PLACE_JOINT;
+    enum vp_recompute_class class = chain->apart           ? VP_PLACE_OPTIONS
+                                    : chain->in_flight > 1 ? VP_PLACE_PIPELINE
+                                                           : VP_PLACE_JOINT;
     search->tried = budget;
     if (!chain->overflow && budget > 0)
-        vp_recompute_solve(arena, &answer, &chain->chain, class, budget, chain->in_flight);
+        vp_recompute_single(arena, &answer, &chain->chain, class, budget, chain->in_flight);
     if (answer.feasible)
         vp_train_chain_apply(out, chain, &answer.plan);
     else

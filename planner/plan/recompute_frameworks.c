@@ -50,12 +50,8 @@ on_budget(struct vp_arena *arena, const struct vp_scenario *scenario, uint64_t b
 static void make_stage(struct vp_arena *arena, struct vp_stage_chain *out,
                        const struct vp_scenario *scenario, uint32_t index) {
     struct vp_train_stage *plain = VP_NEW(arena, struct vp_train_stage);
-    uint64_t most = 1;
     vp_train_stage_make(arena, plain, scenario, index);
     vp_train_chain_make(arena, &out->chain, scenario, plain);
-    for (uint32_t c = 0; c < plain->chunks; c++)
-        most = vp_max(most, plain->chunk_in_flight[c]);
-    out->chain.in_flight = most;
     out->plain = plain;
     out->budget_bytes = vp_optimal_budget(scenario, plain);
 }

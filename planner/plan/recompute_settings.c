@@ -175,10 +175,9 @@ static bool divides(const struct vp_train_stage *stage, uint32_t k) {
 
 /* Chunks of an interleaved schedule are apart in the model, so no segment spans two: there each
  * layer is recomputed by itself or not. */
-static void solve(struct vp_arena *arena, struct vp_stage_plan *out,
-                  const struct vp_stage_chain *stage, enum vp_recompute_shape shape,
+static void solve(struct vp_arena *arena, struct vp_stage_plan *out, enum vp_recompute_shape shape,
                   uint64_t budget_bytes) {
-    bool apart = stage->plain->chunks > 1, several = out->chain.in_flight > 1;
+    bool apart = out->chain.apart, several = out->chain.in_flight > 1;
     enum vp_recompute_class class = several ? VP_PLACE_PIPELINE : VP_PLACE_JOINT;
     struct vp_recompute_answer answer;
     if (shape == VP_SHAPE_LAYERS || (apart && shape == VP_SHAPE_SEGMENTS)) {
@@ -206,7 +205,7 @@ bool vp_setting_apply(struct vp_arena *arena, struct vp_stage_plan *out,
     if (setting->shape == VP_SHAPE_UNIFORM && !divides(stage->plain, setting->number))
         return false;
     if (!vp_shape_is_enumerated(setting->shape)) {
-        solve(arena, out, stage, setting->shape, budget_bytes);
+        solve(arena, out, setting->shape, budget_bytes);
         return true;
     }
     if (setting->shape == VP_SHAPE_SELECTIVE)

@@ -37,9 +37,8 @@ struct vp_recompute_setting {
 /* A stage, and what its activations may take. */
 struct vp_stage_chain {
     const struct vp_train_stage *plain; /* without recomputation */
-    struct vp_train_chain chain;        /* in_flight: micro batches, for interleaved schedules those
-                                           of the chunk that has most */
-    uint64_t budget_bytes;              /* at the most: what is left beside static bytes */
+    struct vp_train_chain chain;
+    uint64_t budget_bytes; /* at the most: what is left beside static bytes */
 };
 
 /* What a setting does to a stage. */

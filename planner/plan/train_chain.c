@@ -252,6 +252,13 @@ static void add_layer(struct maker *m, const struct arrays *a, uint32_t i,
     a->layer[i] = layer->layer;
 }
 
+static uint64_t most_in_flight(const struct vp_train_stage *stage) {
+    uint64_t most = 1;
+    for (uint32_t c = 0; c < stage->chunks; c++)
+        most = vp_max(most, stage->chunk_in_flight[c]);
+    return most;
+}
+
 void vp_train_chain_make(struct vp_arena *arena, struct vp_train_chain *out,
                          const struct vp_scenario *scenario, const struct vp_train_stage *stage) {
     uint32_t n = stage->layers + 1;
@@ -292,7 +299,8 @@ void vp_train_chain_make(struct vp_arena *arena, struct vp_train_chain *out,
                                    .select = a.select,
                                    .timed = m.timed,
                                    .static_bytes = stage->static_bytes,
-                                   .in_flight = vp_max(stage->in_flight, 1)};
+                                   .in_flight = most_in_flight(stage),
+                                   .apart = stage->chunks > 1};
     out->overflow = vp_chain_overflow(&out->chain, out->in_flight);
 }
 

@@ -21,8 +21,10 @@ struct vp_train_chain {
                                       recomputed; UINT32_MAX: all of it */
     bool timed;                    /* times are known; else all layers count alike */
     uint64_t static_bytes;         /* allocated all the time, gradients that persist included */
-    uint64_t in_flight;            /* micro batches whose tapes are held at once */
-    const char *overflow;          /* NULL, or what is too large to be solved */
+    uint64_t in_flight;   /* micro batches whose tapes are held at once; of an interleaved schedule
+                             those of the chunk that has most */
+    bool apart;           /* chunks of an interleaved schedule, which no segment spans */
+    const char *overflow; /* NULL, or what is too large to be solved */
 };
 
 /* stage: as vp_train_stage_make fills it for a scenario without recomputation. */

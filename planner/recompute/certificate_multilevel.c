@@ -69,7 +69,8 @@ static void check_interval(struct check *k, uint32_t i, uint32_t l) {
     uint64_t gradient = l + 1 == c->n ? 0 : c->g[l + 1], need = 0;
     const struct vp_steps *list = list_of(k, i, l);
     for (uint32_t s = 1; s < list->count; s++)
-        k->ok &= list->items[s].bytes > list->items[s - 1].bytes;
+        k->ok &= list->items[s].bytes > list->items[s - 1].bytes &&
+                 list->items[s].low <= list->items[s - 1].low;
     for (uint32_t j = 0; j < (k->m->options ? c->option_counts[i] : 1); j++)
         check_keep(k, i, l, j);
     for (uint32_t at = i + 1; at <= l && k->ok; at++) {

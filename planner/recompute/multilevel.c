@@ -14,6 +14,12 @@
 
 #include <string.h>
 
+/* Items that grow. */
+struct room {
+    struct vp_step *items;
+    uint32_t count;
+};
+
 struct solver {
     const struct vp_chain *chain;
     struct vp_intervals intervals;
@@ -21,13 +27,17 @@ struct solver {
     struct vp_steps *lists;         /* by id */
     uint64_t *held, *forward;       /* n + 1: sums over the stages before i */
     uint64_t most_bytes, most_time; /* steps beyond are of no use */
+    uint64_t limit;                 /* above most_time */
     uint32_t cap;                   /* steps per list */
     bool exact;
-    struct vp_step *list, *other; /* what was gathered, room to merge */
-    uint32_t count, room;
+    struct room list, fresh, merged; /* what was gathered, what was not merged yet */
+    uint32_t count, fresh_count;
     uint64_t made, pruned;
     struct vp_arena *arena;
 };
+
+/* Of an item after the last one. No sum of bytes is above 1 << 60. */
+static const uint64_t END_BYTES = (uint64_t)1 << 62;
 
 static const struct vp_steps *steps_of(const struct solver *s, uint32_t i, uint32_t l) {
     return &s->lists[vp_interval_id(&s->intervals, i, l)];
@@ -39,32 +49,21 @@ static uint64_t gradient_after(const struct vp_chain *c, uint32_t l) {
 
 /* ---- gathering ---- */
 
-static void make_room(struct solver *s, uint32_t more) {
-    if (s->count + more <= s->room)
-        return;
-    struct vp_step *old = s->list;
-    s->room = 2 * (s->count + more) + 64;
-    s->list = VP_NEW_ARRAY(s->arena, s->room, struct vp_step);
-    s->other = VP_NEW_ARRAY(s->arena, s->room, struct vp_step);
-    if (s->count)
-        memcpy(s->list, old, s->count * sizeof *old);
-}
-
 /* Appends a step whose bytes are at least those of all before. */
-static void append(struct vp_step *list, uint32_t *count, const struct vp_step *step) {
-    struct vp_step *last = &list[*count - 1];
-    if (*count && last->time <= step->time) {
-        last->low = vp_min(last->low, step->low);
-    } else if (*count && last->bytes == step->bytes) {
-        uint64_t low = vp_min(last->low, step->low);
-        *last = *step;
-        last->low = low;
-    } else {
-        list[(*count)++] = *step;
+static void append(struct vp_step *list, uint32_t *count, struct vp_step step) {
+    if (*count) {
+        struct vp_step *last = &list[*count - 1];
+        step.low = vp_min(last->low, step.low);
+        if (last->time <= step.time) {
+            last->low = step.low;
+            return;
+        }
+        *count -= last->bytes == step.bytes;
     }
+    list[(*count)++] = step;
 }
 
-/* Steps of the gathered list whose bytes are at most that. */
+/* Steps of a list whose bytes are at most that. */
 static uint32_t steps_within(const struct vp_step *list, uint32_t count, uint64_t bytes) {
     uint32_t low = 0, high = count;
     while (low < high) {
@@ -77,55 +76,50 @@ static uint32_t steps_within(const struct vp_step *list, uint32_t count, uint64_
     return low;
 }
 
-/* Whether what is gathered is nowhere worse than steps that begin at `bytes` and never get below
- * `low`. */
-static bool is_beaten(const struct solver *s, uint64_t bytes, uint64_t low) {
-    uint32_t within = steps_within(s->list, s->count, bytes);
-    return within && s->list[within - 1].time <= low && s->list[within - 1].low <= low;
+/* Keeps the first `count` items. */
+static void make_room(struct solver *s, struct room *room, uint32_t count, uint32_t wanted) {
+    const struct vp_step *old = room->items;
+    if (wanted <= room->count)
+        return;
+    room->count = 2 * wanted + 64;
+    room->items = VP_NEW_ARRAY(s->arena, room->count, struct vp_step);
+    if (count)
+        memcpy(room->items, old, count * sizeof *old);
 }
 
-/* A merge of new steps, which come in order, into what is gathered. */
-struct merge {
-    const struct vp_step *old;
-    struct vp_step *out;
-    uint32_t old_count, from, count;
-    uint64_t most_time, pruned;
-};
-
-static struct merge begin_merge(struct solver *s, uint64_t bytes, uint32_t more) {
-    make_room(s, more);
-    struct merge m = {.old = s->list,
-                      .out = s->other,
-                      .old_count = s->count,
-                      .from = steps_within(s->list, s->count, bytes),
-                      .most_time = s->most_time};
-    memcpy(m.out, m.old, m.from * sizeof *m.old);
-    m.count = m.from;
-    return m;
+static void add_fresh(struct solver *s, uint64_t bytes, uint64_t time, uint64_t low,
+                      uint32_t choice) {
+    make_room(s, &s->fresh, s->fresh_count, s->fresh_count + 1);
+    s->fresh.items[s->fresh_count++] = (struct vp_step){bytes, time, low, choice};
 }
 
-static inline void merge_step(struct merge *m, uint64_t bytes, uint64_t time, uint64_t low,
-                              uint32_t choice) {
-    for (; m->from < m->old_count && m->old[m->from].bytes <= bytes; m->from++)
-        append(m->out, &m->count, &m->old[m->from]);
-    struct vp_step *last = &m->out[m->count - 1];
-    if (m->count && last->time <= time) {
-        last->low = vp_min(last->low, low);
-    } else if (low > m->most_time) {
-        m->pruned++;
-    } else {
-        struct vp_step step = {bytes, time, low, choice};
-        append(m->out, &m->count, &step);
+/* Merges the fresh steps, which come in order, into the list; only what lies between the first and
+ * the last of them is rewritten. */
+static void take_fresh(struct solver *s) {
+    uint32_t fresh_count = s->fresh_count, count = 0;
+    s->fresh_count = 0;
+    if (!fresh_count)
+        return;
+    make_room(s, &s->list, s->count, s->count + fresh_count);
+    make_room(s, &s->merged, 0, s->count + fresh_count);
+    const struct vp_step *fresh = s->fresh.items;
+    struct vp_step *list = s->list.items, *merged = s->merged.items;
+    uint32_t begin = steps_within(list, s->count, fresh->bytes);
+    begin -= begin > 0;
+    uint32_t old = begin;
+    for (uint32_t k = 0; k < fresh_count; k++) {
+        for (; old < s->count && list[old].bytes <= fresh[k].bytes; old++)
+            append(merged, &count, list[old]);
+        append(merged, &count, fresh[k]);
     }
-}
-
-static void end_merge(struct solver *s, struct merge *m) {
-    while (m->from < m->old_count)
-        append(m->out, &m->count, &m->old[m->from++]);
-    s->other = s->list;
-    s->list = m->out;
-    s->count = m->count;
-    s->pruned += m->pruned;
+    const struct vp_step *last = &merged[count - 1];
+    for (; old < s->count && list[old].time >= last->time; old++)
+        append(merged, &count, list[old]);
+    for (uint32_t k = old; k < s->count && list[k].low > last->low; k++)
+        list[k].low = last->low;
+    memmove(list + begin + count, list + old, (s->count - old) * sizeof *list);
+    memcpy(list + begin, merged, count * sizeof *list);
+    s->count += begin + count - old;
 }
 
 /* ---- the two moves ---- */
@@ -147,48 +141,113 @@ static void keep(struct solver *s, uint32_t i, uint32_t l, uint32_t j) {
     const struct vp_steps *rest = i < l ? steps_of(s, i + 1, l) : &none;
     if (rest->count == 0)
         return;
-    struct merge m = begin_merge(s, vp_max(floor, rest->items[0].bytes + shift), rest->count);
     for (uint32_t k = 0; k < rest->count; k++) {
         const struct vp_step *r = &rest->items[k];
         uint64_t bytes = i < l ? vp_max(floor, r->bytes + shift) : floor;
         if (bytes > s->most_bytes)
             break;
-        merge_step(&m, bytes, r->time + o->r, r->low + o->r, j);
+        if (r->low + o->r > s->most_time)
+            s->pruned++;
+        else
+            add_fresh(s, bytes, r->time + o->r, r->low + o->r, j);
     }
-    end_merge(s, &m);
+    take_fresh(s);
 }
 
-/* Both parts as functions of m; the sum of two step functions has a step wherever one has. */
-static void split(struct solver *s, uint32_t i, uint32_t l, uint32_t at, uint64_t floor) {
-    const struct vp_steps *late = steps_of(s, at, l), *early = steps_of(s, i, at - 1);
-    uint64_t up = s->chain->x[at], held = s->held[l + 1] - s->held[at];
-    uint64_t forward = s->forward[at] - s->forward[i];
-    if (late->count == 0 || early->count == 0)
-        return;
-    uint64_t bytes = vp_max(floor, vp_max(late->items[0].bytes + up, early->items[0].bytes + held));
-    uint64_t least = forward + late->low + early->low;
-    if (bytes > s->most_bytes || is_beaten(s, bytes, least))
-        return;
-    struct merge m = begin_merge(s, bytes, late->count + early->count);
-    const struct vp_step *a = &late->items[steps_within(late->items, late->count, bytes - up) - 1];
-    const struct vp_step *b =
-        &early->items[steps_within(early->items, early->count, bytes - held) - 1];
-    const struct vp_step *last_a = &late->items[late->count - 1];
-    const struct vp_step *last_b = &early->items[early->count - 1];
-    while (bytes <= s->most_bytes) {
-        merge_step(&m, bytes, forward + a->time + b->time, forward + a->low + b->low,
-                   VP_STEP_SPLIT + at - i);
-        if (m.count && m.out[m.count - 1].time <= least && m.out[m.count - 1].low <= least)
-            break; /* nothing that follows is better */
-        uint64_t next_a = a < last_a ? a[1].bytes + up : UINT64_MAX;
-        uint64_t next_b = b < last_b ? b[1].bytes + held : UINT64_MAX;
-        bytes = vp_min(next_a, next_b);
-        if (bytes == UINT64_MAX)
-            break;
-        a += next_a == bytes;
-        b += next_b == bytes;
+/* The sum of two lists as functions of m, at some m. Times and lower bounds only fall. */
+struct pair {
+    const struct vp_step *late, *early, *last_late, *last_early; /* items after the last: END */
+    uint64_t late_up, early_up;                                  /* added to their bytes */
+    uint64_t forward, bytes;
+};
+
+/* What is known at some m: a step is of use when its time or its bound is below. */
+struct known {
+    uint64_t time, low, limit; /* and any bound has to be below the limit */
+};
+
+static inline void learn(struct known *k, uint64_t time, uint64_t low) {
+    k->time = vp_min(k->time, time);
+    k->low = vp_min(k->low, low);
+}
+
+static inline bool is_of_use(const struct known *k, uint64_t time, uint64_t low) {
+    return (low < k->low) | ((time < k->time) & (low < k->limit));
+}
+
+static inline bool pair_is_of_use(const struct pair *p, const struct vp_step *late,
+                                  const struct vp_step *early, const struct known *k) {
+    return is_of_use(k, p->forward + late->time + early->time, p->forward + late->low + early->low);
+}
+
+/* Moves on to the first m from here on where the pair is of use; false: none up to `most`. As long
+ * as all is exact times are their bounds, so that those suffice. */
+static inline bool seek(struct pair *p, const struct known *known, uint64_t most, bool exact) {
+    const struct known k = *known;
+    const struct vp_step *late = p->late, *early = p->early;
+    uint64_t bytes = p->bytes, late_up = p->late_up, early_up = p->early_up, forward = p->forward;
+    while (exact ? forward + late->low + early->low >= k.low
+                 : !pair_is_of_use(p, late, early, &k)) {
+        uint64_t next_late = late[1].bytes + late_up, next_early = early[1].bytes + early_up;
+        bytes = vp_min(next_late, next_early);
+        if (bytes > most)
+            return false;
+        late += next_late <= next_early;
+        early += next_early <= next_late;
     }
-    end_merge(s, &m);
+    p->late = late;
+    p->early = early;
+    p->bytes = bytes;
+    return true;
+}
+
+/* The two parts of a split, at the first m that both have; false: there is none. */
+static bool begin_pair(const struct solver *s, struct pair *p, uint32_t i, uint32_t l, uint32_t at,
+                       uint64_t floor) {
+    const struct vp_steps *late = steps_of(s, at, l), *early = steps_of(s, i, at - 1);
+    if (late->count == 0 || early->count == 0)
+        return false;
+    *p = (struct pair){.last_late = late->items + late->count - 1,
+                       .last_early = early->items + early->count - 1,
+                       .late_up = s->chain->x[at],
+                       .early_up = s->held[l + 1] - s->held[at],
+                       .forward = s->forward[at] - s->forward[i]};
+    p->bytes =
+        vp_max(floor, vp_max(late->items->bytes + p->late_up, early->items->bytes + p->early_up));
+    p->late = late->items + steps_within(late->items, late->count, p->bytes - p->late_up) - 1;
+    p->early = early->items + steps_within(early->items, early->count, p->bytes - p->early_up) - 1;
+    return p->bytes <= s->most_bytes;
+}
+
+/* Steps passed at once where many are. */
+enum { SKIP = 8 };
+
+static void split(struct solver *s, uint32_t i, uint32_t l, uint32_t at, uint64_t floor) {
+    const struct vp_step *list = s->list.items;
+    struct known known = {UINT64_MAX, s->limit, s->limit};
+    struct pair p;
+    if (!begin_pair(s, &p, i, l, at, floor))
+        return;
+    uint32_t from = steps_within(list, s->count, p.bytes);
+    if (from)
+        learn(&known, list[from - 1].time, list[from - 1].low);
+    while (pair_is_of_use(&p, p.last_late, p.last_early, &known) &&
+           (s->exact ? seek(&p, &known, s->most_bytes, true)
+                     : seek(&p, &known, s->most_bytes, false))) {
+        while (from + SKIP <= s->count && list[from + SKIP - 1].bytes <= p.bytes)
+            from += SKIP;
+        while (from < s->count && list[from].bytes <= p.bytes)
+            from++;
+        if (from)
+            learn(&known, list[from - 1].time, list[from - 1].low);
+        if (!pair_is_of_use(&p, p.late, p.early, &known))
+            continue;
+        uint64_t time = p.forward + p.late->time + p.early->time;
+        uint64_t low = p.forward + p.late->low + p.early->low;
+        add_fresh(s, p.bytes, time, low, VP_STEP_SPLIT + at - i);
+        learn(&known, time, low);
+    }
+    take_fresh(s);
 }
 
 /* ---- all parts ---- */
@@ -197,16 +256,17 @@ static void split(struct solver *s, uint32_t i, uint32_t l, uint32_t at, uint64_
 static void thin(struct solver *s) {
     if (s->count <= s->cap)
         return;
+    struct vp_step *list = s->list.items;
     s->exact = false;
-    uint64_t grain = (s->list[0].time - s->list[s->count - 1].time) / s->cap + 2;
+    uint64_t grain = (list[0].time - list[s->count - 1].time) / s->cap + 2;
     for (; s->count > s->cap; grain *= 2) {
         uint32_t kept = 0;
         for (uint32_t i = 0; i < s->count; i++) {
-            struct vp_step *last = &s->list[kept - 1];
-            if (kept && last->time / grain == s->list[i].time / grain)
-                last->low = vp_min(last->low, s->list[i].low);
+            struct vp_step *last = &list[kept - 1];
+            if (kept && last->time / grain == list[i].time / grain)
+                last->low = vp_min(last->low, list[i].low);
             else
-                s->list[kept++] = s->list[i];
+                list[kept++] = list[i];
         }
         s->count = kept;
     }
@@ -228,13 +288,11 @@ static void solve_interval(struct solver *s, uint32_t id) {
             thin(s);
     }
     thin(s);
-    out->items = VP_NEW_ARRAY(s->arena, s->count, struct vp_step);
+    out->items = VP_NEW_ARRAY(s->arena, s->count + 1, struct vp_step);
     out->count = s->count;
-    out->low = UINT64_MAX;
-    for (uint32_t k = 0; k < s->count; k++) {
-        out->items[k] = s->list[k];
-        out->low = vp_min(out->low, s->list[k].low);
-    }
+    if (s->count)
+        memcpy(out->items, s->list.items, s->count * sizeof *out->items);
+    out->items[s->count].bytes = END_BYTES;
     s->made += s->count;
 }
 
@@ -333,6 +391,7 @@ static struct solver *new_solver(struct vp_arena *arena, const struct vp_chain *
                          .options = options,
                          .most_bytes = most_bytes,
                          .most_time = most_time,
+                         .limit = vp_min(most_time, UINT64_MAX - 1) + 1,
                          .arena = arena};
     return s;
 }
@@ -387,7 +446,7 @@ void vp_recompute_multilevel(struct vp_arena *arena, struct vp_recompute_answer 
     out->feasible = true;
     out->least_bytes = 0;
     out->time = base + best->time;
-    out->bound = base + vp_min(steps->low, best->time);
+    out->bound = base + best->low;
     out->proof.multilevel = proof_of(s, arena);
     write_interval(&writer, 0, chain->n - 1, best->bytes);
 }

@@ -6,16 +6,15 @@
 
 struct vp_step {
     uint64_t bytes, time; /* extra time from so many bytes on */
-    uint64_t low;         /* nothing that the step stands for takes less; time, when exact */
+    uint64_t low;         /* nothing within so many bytes takes less; time, when exact */
     uint32_t choice;      /* an option to keep the first stage with, or SPLIT + stages before it */
 };
 
 enum { VP_STEP_SPLIT = VP_CHAIN_MAX_OPTIONS };
 
 struct vp_steps {
-    struct vp_step *items; /* rising bytes, falling time */
+    struct vp_step *items; /* rising bytes, falling time, low that never rises */
     uint32_t count;
-    uint64_t low; /* of all items */
 };
 
 struct vp_multilevel {

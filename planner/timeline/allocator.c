@@ -154,7 +154,7 @@ static void unmap(struct vp_allocator *a, uint32_t block) {
 static uint32_t collect_free(struct vp_allocator *a, bool large, bool expandable) {
     uint32_t count = 0;
     for (uint32_t stream = 0; stream < VP_STREAMS; stream++) {
-        const struct vp_block_pool *pool = &a->blocks.pools[large][stream];
+        struct vp_block_pool *pool = &a->blocks.pools[large][stream];
         uint32_t block = vp_blocks_from(pool, 0);
         for (; block; block = vp_blocks_next(&a->blocks, pool, block)) {
             const struct vp_mem_block *b = &a->blocks.block[block];
@@ -535,11 +535,10 @@ struct vp_allocator_stats vp_allocator_stats(const struct vp_allocator *a) {
     for (int large = 0; large < 2; large++) {
         for (int stream = 0; stream < VP_STREAMS; stream++) {
             const struct vp_block_pool *pool = &a->blocks.pools[large][stream];
-            uint32_t block = vp_blocks_from(pool, 0);
-            for (; block; block = vp_blocks_next(&a->blocks, pool, block)) {
-                stats.free_blocks++;
-                stats.largest_free = vp_max(stats.largest_free, a->blocks.block[block].size);
-            }
+            uint32_t largest = vp_blocks_below(pool, UINT64_MAX, 0);
+            stats.free_blocks += vp_free_set_count(&pool->free);
+            if (largest)
+                stats.largest_free = vp_max(stats.largest_free, a->blocks.block[largest].size);
         }
     }
     return stats;

@@ -6,7 +6,7 @@ enum { FIRST_BLOCKS = 256 };
 
 /* ---- free blocks in order ---- */
 
-uint32_t vp_blocks_from(const struct vp_block_pool *pool, uint64_t size) {
+uint32_t vp_blocks_from(struct vp_block_pool *pool, uint64_t size) {
     return vp_free_set_from(&pool->free, size, 0);
 }
 
@@ -14,7 +14,7 @@ uint32_t vp_blocks_below(const struct vp_block_pool *pool, uint64_t size, uint64
     return vp_free_set_below(&pool->free, size, address);
 }
 
-uint32_t vp_blocks_next(const struct vp_blocks *blocks, const struct vp_block_pool *pool,
+uint32_t vp_blocks_next(const struct vp_blocks *blocks, struct vp_block_pool *pool,
                         uint32_t block) {
     const struct vp_mem_block *b = &blocks->block[block];
     return vp_free_set_from(&pool->free, b->size, b->address + 1);

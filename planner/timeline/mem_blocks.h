@@ -66,11 +66,10 @@ uint32_t vp_blocks_cut(struct vp_blocks *blocks, uint32_t block, uint64_t size);
 bool vp_block_is_split(const struct vp_mem_block *block);
 
 /* The first free block of at least this size; 0: none. */
-uint32_t vp_blocks_from(const struct vp_block_pool *pool, uint64_t size);
+uint32_t vp_blocks_from(struct vp_block_pool *pool, uint64_t size);
 /* The last free block in front of that place; 0: none. */
 uint32_t vp_blocks_below(const struct vp_block_pool *pool, uint64_t size, uint64_t address);
 /* The next free block of the pool in order, of one that is in it; 0: it was the last. */
-uint32_t vp_blocks_next(const struct vp_blocks *blocks, const struct vp_block_pool *pool,
-                        uint32_t block);
+uint32_t vp_blocks_next(const struct vp_blocks *blocks, struct vp_block_pool *pool, uint32_t block);
 
 #endif

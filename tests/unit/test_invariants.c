@@ -543,7 +543,8 @@ static void one_rank_holds_the_whole(void **state) {
     for (number = 0; number < SCENARIOS; number++) {
         struct builder b;
         draw_plain(&b);
-        b.scenario.parallel = (struct vp_parallel){1, 1, 1, 1, 1, 1, false};
+        b.scenario.parallel = (struct vp_parallel){
+            .tensor = 1, .pipeline = 1, .data = 1, .expert = 1, .context = 1, .attention_data = 1};
         struct vp_ledger ledger = builder_ledger(&b);
         uint64_t bytes = builder_weights(&b, &ledger, 0);
         bytes -= ledger_owner(&ledger, 0, "absorbed up-projections");
