@@ -88,6 +88,26 @@ void vp_answers_add(const struct vp_ctx *outer, struct vp_answers *answers, cons
         plan_scenario(&ctx, answers, input, &scenarios.each[i], scenarios.shared);
 }
 
+enum vp_status vp_answers_one(struct vp_ctx *ctx, const struct vp_result **out, const char *command,
+                              const char *input, const struct vp_setting *settings,
+                              size_t setting_count) {
+    struct vp_answers answers = {0};
+    vp_answers_add(ctx, &answers, input, settings, setting_count);
+    for (size_t i = 0; i < answers.count; i++)
+        vp_diags_merge(ctx->diags, answers.items[i].diags);
+    for (size_t i = 0; i < answers.count; i++)
+        if (!answers.items[i].result)
+            return answers.items[i].status;
+    if (answers.count != 1) {
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "'%s' wants one scenario, '%s' has %zu",
+                    command, input, answers.count);
+        vp_diag_hint(ctx->diags, "FILE#NAME chooses one");
+        return VP_ERR_INPUT;
+    }
+    *out = answers.items[0].result;
+    return VP_OK;
+}
+
 void vp_answers_json(struct vp_buf *out, const struct vp_answers *answers) {
     struct vp_json json = vp_json_begin(out);
     bool list = answers->count != 1;

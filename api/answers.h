@@ -37,6 +37,11 @@ struct vp_answers {
 /* Plans every scenario of an input and adds the answers. */
 void vp_answers_add(const struct vp_ctx *ctx, struct vp_answers *answers, const char *input,
                     const struct vp_setting *settings, size_t setting_count);
+/* The plan of the one scenario that an input is, for commands that take no more; its diagnostics
+ * become the context's. command: for messages. */
+enum vp_status vp_answers_one(struct vp_ctx *ctx, const struct vp_result **out, const char *command,
+                              const char *input, const struct vp_setting *settings,
+                              size_t setting_count);
 /* The exit code of all answers together. */
 enum vp_exit vp_answers_exit(const struct vp_answers *answers);
 bool vp_answers_have_result(const struct vp_answers *answers);

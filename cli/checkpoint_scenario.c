@@ -47,25 +47,16 @@ static void read_options(struct vp_ctx *ctx, struct question *out, const struct 
 /* Exactly one scenario. Its diagnostics become the run's. */
 static enum vp_status read_scenario(struct vp_ctx *ctx, struct question *out,
                                     const struct vp_args *args) {
-    struct vp_answers answers = {0};
+    const struct vp_result *result;
     if (args->operand_count != 1) {
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "'checkpoint' wants one scenario");
         return VP_ERR_INPUT;
     }
-    vp_answers_add(ctx, &answers, args->operands[0], args->settings, args->setting_count);
-    for (size_t i = 0; i < answers.count; i++)
-        vp_diags_merge(ctx->diags, answers.items[i].diags);
-    for (size_t i = 0; i < answers.count; i++)
-        if (!answers.items[i].result)
-            return answers.items[i].status;
-    if (answers.count != 1) {
-        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
-                    "'checkpoint' wants one scenario, '%s' has %zu", args->operands[0],
-                    answers.count);
-        vp_diag_hint(ctx->diags, "FILE#NAME chooses one");
-        return VP_ERR_INPUT;
-    }
-    out->scenario = answers.items[0].result->scenario;
+    enum vp_status status = vp_answers_one(ctx, &result, "checkpoint", args->operands[0],
+                                           args->settings, args->setting_count);
+    if (status != VP_OK)
+        return status;
+    out->scenario = result->scenario;
     return VP_OK;
 }
 

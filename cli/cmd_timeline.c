@@ -45,22 +45,10 @@ static bool find_stage(struct vp_ctx *ctx, uint32_t *out, const struct vp_args *
 /* A plan of exactly one scenario, which trains. Its diagnostics become the run's. */
 static enum vp_status plan(struct vp_ctx *ctx, const struct vp_result **out,
                            const struct vp_args *args) {
-    struct vp_answers answers = {0};
-
-    vp_answers_add(ctx, &answers, args->operands[0], args->settings, args->setting_count);
-    for (size_t i = 0; i < answers.count; i++)
-        vp_diags_merge(ctx->diags, answers.items[i].diags);
-    for (size_t i = 0; i < answers.count; i++)
-        if (!answers.items[i].result)
-            return answers.items[i].status;
-    if (answers.count != 1) {
-        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
-                    "'timeline' wants one scenario, '%s' has %zu", args->operands[0],
-                    answers.count);
-        vp_diag_hint(ctx->diags, "FILE#NAME chooses one");
-        return VP_ERR_INPUT;
-    }
-    *out = answers.items[0].result;
+    enum vp_status status = vp_answers_one(ctx, out, "timeline", args->operands[0], args->settings,
+                                           args->setting_count);
+    if (status != VP_OK)
+        return status;
     if ((*out)->training.stage)
         return VP_OK;
     vp_diag_add(ctx->diags, VP_D_MISSING_VALUE, NULL, "'%s' has nothing to train, so no step",
