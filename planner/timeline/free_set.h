@@ -3,9 +3,9 @@
  *
  * The last few that were added stand apart, in no order: most of them are taken or merged again at
  * once. All others stand in pages of up to VP_FREE_PAGE, which stand in an array; both are searched
- * by halving. A step of training has some ten free blocks, which is one page, so that an insertion
- * moves a few hundred bytes; a random trace has thousands, in some hundred pages. Pages that run
- * empty are used again. Everything comes from the arena. */
+ * by halving. A step of training has some dozens of free blocks, in a page or two, so that an
+ * insertion moves a few hundred bytes; a random trace has thousands, in some hundred pages. Pages
+ * that run empty are used again. Everything comes from the arena. */
 #ifndef VP_TIMELINE_FREE_SET_H
 #define VP_TIMELINE_FREE_SET_H
 

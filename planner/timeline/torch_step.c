@@ -428,12 +428,24 @@ static void optimizer(struct step *p, bool first) {
     drop_gradients(p);
 }
 
+static void mark(struct step *p, enum vp_mark what, uint64_t n) {
+    const struct vp_event_sink *sink = &p->t.sink;
+    sink->event(sink->user, &(struct vp_event){.kind = VP_EVENT_MARK,
+                                               .id = what,
+                                               .bytes = n,
+                                               .step = VP_STEP_FORWARD,
+                                               .layer = VP_NO_LAYER,
+                                               .micro_batch = p->t.micro_batch});
+}
+
 /* As many micro batches as are in flight, and one more where there are more: the second adds to the
- * first one's gradients, later ones do as the second. */
+ * first one's gradients, later ones do as the second and are left out. Those behind the mark are
+ * the step's last ones. */
 static void run(struct step *p, bool first) {
     struct vp_torch *t = &p->t;
-    uint64_t flight = vp_max(vp_min(p->stage->in_flight, p->stage->micro_batches), 1);
-    uint64_t more = p->stage->micro_batches > flight ? 1 : 0;
+    uint64_t n = vp_max(p->stage->micro_batches, 1);
+    uint64_t flight = vp_max(vp_min(p->stage->in_flight, n), 1);
+    uint64_t more = n > flight ? 1 : 0, left_out = n - flight - more;
 
     for (uint64_t i = 0; i < flight; i++) {
         t->micro_batch = (uint32_t)i;
@@ -441,12 +453,14 @@ static void run(struct step *p, bool first) {
     }
     for (uint64_t i = 0; i < flight + more; i++) {
         struct pass *pass = &p->pass[i % flight];
-        t->micro_batch = (uint32_t)i;
+        t->micro_batch = (uint32_t)(i < more ? i : i + left_out);
         backward(p, pass);
         end_pass(p, pass);
         if (i < more) {
             t->micro_batch = (uint32_t)(flight + i);
             forward(p, pass);
+            if (left_out > 0)
+                mark(p, VP_MARK_REPEAT, left_out);
         }
     }
     optimizer(p, first);
@@ -512,10 +526,8 @@ bool vp_torch_step(struct vp_arena *arena, const struct vp_scenario *scenario,
     hold_weights(&p);
     vp_torch_take_on(&p.t, stage->workspace.likely, VP_STREAM_WORK, VP_C_WORKSPACE);
     run(&p, true);
-    sink->event(sink->user, &(struct vp_event){.kind = VP_EVENT_MARK,
-                                               .id = VP_MARK_STEP,
-                                               .step = VP_STEP_FORWARD,
-                                               .layer = VP_NO_LAYER});
+    p.t.micro_batch = 0;
+    mark(&p, VP_MARK_STEP, 0);
     run(&p, false);
     return !p.t.overflow;
 }

@@ -18,8 +18,9 @@
 #include "planner/timeline/event.h"
 
 /* Writes the events of two optimizer steps: the first begins without optimizer states and
- * gradients, the second is as all later ones. A VP_EVENT_MARK stands between them. False: a size
- * exceeds 64 bits. */
+ * gradients, the second is as all later ones. A VP_EVENT_MARK stands between them, another one
+ * (VP_MARK_REPEAT, step.h) where micro batches are left out: those that add to gradients as the one
+ * before did. False: a size exceeds 64 bits. */
 bool vp_torch_step(struct vp_arena *arena, const struct vp_scenario *scenario,
                    const struct vp_train_stage *stage, const struct vp_event_sink *sink);
 

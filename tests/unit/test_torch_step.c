@@ -297,6 +297,37 @@ static void accumulation_keeps_gradients(void **state) {
     builder_end(&b);
 }
 
+struct repeats {
+    uint64_t left_out, marks;
+    uint32_t last; /* micro batch */
+};
+
+static void count_repeats(void *user, const struct vp_event *event) {
+    struct repeats *r = user;
+    bool repeat = event->kind == VP_EVENT_MARK && event->id == VP_MARK_REPEAT;
+    r->marks += repeat;
+    r->left_out += repeat ? event->bytes : 0;
+    if (event->kind == VP_EVENT_TAKE)
+        r->last = event->micro_batch;
+}
+
+/* One micro batch is in flight and one more is told, in each of the two steps. */
+static void what_is_left_out_is_marked(void **state) {
+    (void)state;
+    for (uint64_t n = 1; n < 6; n++) {
+        struct builder b;
+        struct repeats r = {0};
+        struct vp_event_sink sink = {.event = count_repeats, .user = &r};
+        begin(&b, llama(4));
+        b.scenario.train.accumulation = b.scenario.parallel.microbatches = n;
+        assert_true(vp_torch_step(&b.f.arena, &b.scenario, make(&b), &sink));
+        assert_int_equal(r.left_out, n > 2 ? 2 * (n - 2) : 0);
+        assert_int_equal(r.marks, n > 2 ? 2 : 0);
+        assert_int_equal(r.last, n - 1);
+        builder_end(&b);
+    }
+}
+
 /* Weights that are whole at once: a layer in its buffer and copied out, the next one's buffer. */
 static void fsdp_gathers_layers(void **state) {
     (void)state;
@@ -392,6 +423,7 @@ int main(void) {
         cmocka_unit_test(loss_peak),
         cmocka_unit_test(recomputation_keeps_inputs),
         cmocka_unit_test(accumulation_keeps_gradients),
+        cmocka_unit_test(what_is_left_out_is_marked),
         cmocka_unit_test(fsdp_gathers_layers),
         cmocka_unit_test(zero_keeps_layers_that_are_used_soon),
         cmocka_unit_test(more_never_takes_less),
