@@ -8,9 +8,9 @@
 
 void vp_help_overview(struct vp_buf *out);
 void vp_help_command(struct vp_buf *out, enum vp_command command);
-void vp_help_man(struct vp_buf *out);        /* roff, man(7) macros */
-void vp_help_completion(struct vp_buf *out); /* for bash */
-void vp_help_formulas(struct vp_buf *out);   /* docs/FORMULAS.md */
+void vp_help_man(struct vp_buf *out);         /* roff, man(7) macros */
+void vp_help_completion(struct vp_buf *out);  /* for bash */
+void vp_help_formulas(struct vp_buf *out);    /* docs/FORMULAS.md */
 void vp_help_diagnostics(struct vp_buf *out); /* docs/DIAGNOSTICS.md */
 
 /* Shared by the texts. */

@@ -7,8 +7,8 @@
 #include "planner/plan/result.h"
 #include "reports/layout.h"
 
-/* "bf16 parameters, fp32 gradients, adamw (fp32 states, fp32 master), megatron, 4 x 1 x 4096 tokens,
- * recompute full" */
+/* "bf16 parameters, fp32 gradients, adamw (fp32 states, fp32 master), megatron, 4 x 1 x 4096
+ * tokens, recompute full" */
 const char *vp_train_setup(struct vp_arena *arena, const struct vp_result *result);
 /* The instant of the peak and its cause, in one sentence. */
 const char *vp_train_peak(struct vp_arena *arena, const struct vp_result *result);

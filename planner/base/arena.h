@@ -12,11 +12,11 @@
 struct vp_arena_chunk;
 
 struct vp_arena {
-    struct vp_arena_chunk *head;  /* newest chunk */
-    size_t used;                  /* bytes used in the newest chunk */
-    size_t total_bytes;           /* bytes taken from the system */
-    jmp_buf *oom;                 /* where to go without memory; NULL: abort */
-    void *(*take)(size_t n);      /* system allocator; NULL: malloc (tests make it fail) */
+    struct vp_arena_chunk *head; /* newest chunk */
+    size_t used;                 /* bytes used in the newest chunk */
+    size_t total_bytes;          /* bytes taken from the system */
+    jmp_buf *oom;                /* where to go without memory; NULL: abort */
+    void *(*take)(size_t n);     /* system allocator; NULL: malloc (tests make it fail) */
 };
 
 struct vp_arena_mark {

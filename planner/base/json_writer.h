@@ -15,7 +15,7 @@ struct vp_json {
     int depth;
     bool has_items[VP_JSON_DEPTH]; /* something was written at this depth */
     bool after_key;
-    bool compact; /* one line, for short maps and JSON lines */
+    bool compact;     /* one line, for short maps and JSON lines */
     int compact_from; /* depth at which a compact value began, -1 none */
 };
 

@@ -24,11 +24,11 @@ enum vp_node_kind {
 struct vp_node {
     enum vp_node_kind kind;
     struct vp_pos pos;
-    const char *text;        /* scalars: as written, NUL-terminated; lists and maps: NULL */
-    uint32_t count;          /* lists and maps */
-    const char **keys;       /* maps: in the order of the file */
-    struct vp_pos *key_pos;  /* maps */
-    struct vp_node **items;  /* lists and maps: values */
+    const char *text;       /* scalars: as written, NUL-terminated; lists and maps: NULL */
+    uint32_t count;         /* lists and maps */
+    const char **keys;      /* maps: in the order of the file */
+    struct vp_pos *key_pos; /* maps */
+    struct vp_node **items; /* lists and maps: values */
 };
 
 /* Caps of the readers; a cap hit is VP_D_CAP and names the cap. */
@@ -47,10 +47,11 @@ bool vp_node_is_scalar(const struct vp_node *node);
 bool vp_node_is_null(const struct vp_node *node);
 
 /* Scalar values without diagnostics; false when the node is not of that kind (or out of range). */
-bool vp_node_u64(uint64_t *out, const struct vp_node *node);  /* INT, >= 0, or a REAL without fraction below 2^53 */
-bool vp_node_real(double *out, const struct vp_node *node);   /* INT or REAL; may be inf or nan */
+bool vp_node_u64(uint64_t *out,
+                 const struct vp_node *node); /* INT, >= 0, or a REAL without fraction below 2^53 */
+bool vp_node_real(double *out, const struct vp_node *node); /* INT or REAL; may be inf or nan */
 bool vp_node_bool(bool *out, const struct vp_node *node);
-const char *vp_node_text(const struct vp_node *node);         /* any scalar's text, else NULL */
+const char *vp_node_text(const struct vp_node *node); /* any scalar's text, else NULL */
 
 /* Building, for merges and tests. */
 struct vp_node *vp_node_new(struct vp_ctx *ctx, enum vp_node_kind kind, struct vp_pos pos);

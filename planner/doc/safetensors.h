@@ -7,9 +7,9 @@
 
 struct vp_tensor {
     const char *name;
-    const char *dtype;      /* as in the header: "BF16", "F8_E4M3", ... */
+    const char *dtype; /* as in the header: "BF16", "F8_E4M3", ... */
     uint64_t elements;
-    uint64_t bytes;         /* from the offsets, checked against shape x dtype */
+    uint64_t bytes; /* from the offsets, checked against shape x dtype */
     uint32_t dims;
     uint64_t shape[8];
 };
@@ -18,8 +18,8 @@ struct vp_tensors {
     struct vp_tensor *items;
     size_t count;
     uint64_t total_bytes;
-    bool header_only;        /* some file ends right after its header */
-    const char *source;      /* path of the file, index or folder */
+    bool header_only;   /* some file ends right after its header */
+    const char *source; /* path of the file, index or folder */
 };
 
 enum { VP_SAFETENSORS_MAX_HEADER_BYTES = 100000000 }; /* the format's own cap */

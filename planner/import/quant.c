@@ -307,7 +307,8 @@ const struct vp_scheme *vp_quant_scheme(const struct vp_quant *quant, const char
     return scheme_of(quant, &name, vp_module_name(&name, module), class_);
 }
 
-/* The indexer's weights, condensing projections and attention sinks stay as they are in every checkpoint. */
+/* The indexer's weights, condensing projections and attention sinks stay as they are in every
+ * checkpoint. */
 static bool is_never_quantised(enum vp_role role) {
     return role == VP_ROLE_INDEX_WEIGHTS || role == VP_ROLE_SINKS || role == VP_ROLE_CONDENSE;
 }

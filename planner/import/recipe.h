@@ -1,6 +1,6 @@
-/* Training recipes as people have them -> a scenario to fill in: Hugging Face TrainingArguments (and
- * LLaMA-Factory's), accelerate and DeepSpeed configurations, torchtune and axolotl YAML, a Megatron
- * command line, alone or inside a batch script. What is known is mapped (recipe_keys.def,
+/* Training recipes as people have them -> a scenario to fill in: Hugging Face TrainingArguments
+ * (and LLaMA-Factory's), accelerate and DeepSpeed configurations, torchtune and axolotl YAML, a
+ * Megatron command line, alone or inside a batch script. What is known is mapped (recipe_keys.def,
  * megatron_args.def), the rest is listed. */
 #ifndef VP_IMPORT_RECIPE_H
 #define VP_IMPORT_RECIPE_H

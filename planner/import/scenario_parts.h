@@ -25,8 +25,8 @@ struct vp_reading {
     bool keep_given;
     bool budget_given[VP_BUDGET_COUNT];
     bool train_targets, train_targets_from_flags; /* train.lora.targets was said */
-    bool lora_given, draft_given;       /* by `serve`, or by the engine's arguments */
-    const struct vp_node *draft_node;   /* the draft's model, NULL: none */
+    bool lora_given, draft_given;                 /* by `serve`, or by the engine's arguments */
+    const struct vp_node *draft_node;             /* the draft's model, NULL: none */
     bool draft_from_flags;
     bool attention_said, attention_data; /* SGLang: dp_size is of the attention layers */
     struct vp_said quantization;

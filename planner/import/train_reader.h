@@ -1,5 +1,5 @@
-/* The `train:` block of a scenario, and the arguments of training frameworks. Defaults and what must
- * hold: finish_train.c. */
+/* The `train:` block of a scenario, and the arguments of training frameworks. Defaults and what
+ * must hold: finish_train.c. */
 #ifndef VP_IMPORT_TRAIN_READER_H
 #define VP_IMPORT_TRAIN_READER_H
 

@@ -181,7 +181,7 @@ void vp_engine_stage_make(struct vp_engine_stage *out, struct vp_ledger *ledger,
     case VP_ENGINE_PYTORCH:
     case VP_ENGINE_MEGATRON:
     case VP_ENGINE_DEEPSPEED:
-        assert(!"accounted for elsewhere");
+        assert(false); /* accounted for elsewhere */
     }
     fix_pool(out, scenario);
     vp_kv_plan_make(&out->kv, scenario, stage);

@@ -28,9 +28,9 @@ struct vp_train_ops {
     enum vp_gelu gelu;
     uint64_t dropout_ppb; /* 0: none; its size does not matter beyond that */
     enum vp_loss_impl loss;
-    bool logits_upcast;     /* logits become fp32 before the loss */
-    bool logits_referenced; /* the caller holds them until the step is over */
-    bool repeat_kv;         /* keys and values are written out to all query heads */
+    bool logits_upcast;       /* logits become fp32 before the loss */
+    bool logits_referenced;   /* the caller holds them until the step is over */
+    bool repeat_kv;           /* keys and values are written out to all query heads */
     uint64_t expert_load_ppb; /* tokens of the fullest rank's experts against an even deal, or the
                                  capacity factor; 0: even */
 };

@@ -392,7 +392,8 @@ static void absorbed_projections(void **state) {
            4 * (32 + 48) * 64 * BYTES);
 
     block.attention.heads = 0; /* a description of the cache alone */
-    b.scenario.parallel = (struct vp_parallel){1, 1, 1, 1, 1, 1, false};
+    b.scenario.parallel = (struct vp_parallel){
+        .tensor = 1, .pipeline = 1, .data = 1, .expert = 1, .context = 1, .attention_data = 1};
     builder_layer(&b, block, 2);
     builder_scheme(&b, (struct vp_scheme){.name = "fp8",
                                           .data = VP_DTYPE_FP8,
@@ -536,7 +537,8 @@ static void tensor_table_of_experts(void **state) {
     b.scenario.parallel.expert = 2; /* five of ten, their width halved */
     ledger = weigh();
     expect(&ledger, 0, "expert tensors", VP_FORMULA_W_TENSORS, 10000);
-    b.scenario.parallel = (struct vp_parallel){1, 1, 1, 1, 1, 1, false};
+    b.scenario.parallel = (struct vp_parallel){
+        .tensor = 1, .pipeline = 1, .data = 1, .expert = 1, .context = 1, .attention_data = 1};
     ledger = weigh();
     expect(&ledger, 0, "expert tensors", VP_FORMULA_W_TENSORS, 40000);
     builder_layer(&b, dense(), 4); /* experts that the config does not know of */
