@@ -94,6 +94,45 @@ def recompute():
     same(peaks["optimal"], peaks["none"], "what fits as it is is not recomputed")
 
 
+FAMILIES = ("qwen3.5-27b", "qwen3.5-35b-a3b", "nemotron-3-nano-30b-a3b", "nemotron-super-49b",
+            "kimi-k2", "deepseek-v3.2", "deepseek-v4-flash", "gpt-oss-20b", "gemma-3-4b", "phi-3-mini",
+            "mixtral-8x7b", "llama-4-scout", "minimax-m2.5", "command-r", "gpt2", "opt-125m", "bge-m3",
+            "whisper-large-v3", "glm-4.5-air", "llama-3.2-11b-vision")
+WAYS = (("pytorch@2.9", ["--weights", "bf16", "--set", "train.ops.attention=eager",
+                         "--set", "train.ops.dropout=0.1"]),
+        ("pytorch@1.13", ["--weights", "bf16", "--set", "train.dtype.parameters=fp32",
+                          "--set", "train.dtype.autocast=bf16", "--set", "train.ops.attention=sdpa"]),
+        ("megatron", ["--weights", "bf16", "--tp", "2", "--set", "parallel.sequence=true",
+                      "--set", "engine.args.use_distributed_optimizer=true",
+                      "--set", "train.recompute=selective"]),
+        ("transformers@5.0", ["--weights", "nf4", "--set", "train.lora={rank: 8, targets: all-linear, "
+                              "dropout: 0.1, dora: true}", "--set", "train.ops.mlp=fused",
+                              "--set", "train.ops.cross_entropy=chunked"]),
+        ("deepspeed", ["--weights", "bf16", "--set", "parallel.zero=3",
+                       "--set", "train.offload.optimizer=true", "--set", "train.ops.norm=fused",
+                       "--set", "train.ops.cross_entropy=fused_linear"]))
+
+
+def families():
+    """Every kind of layer in every framework: an answer, or a refusal that says why; a longer
+    sequence never takes less."""
+    for engine, more in WAYS:
+        short, fewer, refusals = [], [], []
+        for model in FAMILIES:
+            args = ["plan", model, "--gpu", "mi300x", "--count", "8", "--engine", engine, *more,
+                    "--format", "json"]
+            runs = [Run(*args, "--seq", str(tokens)) for tokens in (256, 512)]
+            if any(r.code not in (0, 1, 3) for r in runs):
+                refusals += [r for r in runs if r.code != 2 or "error:" not in r.err]
+                continue
+            peaks = [r.json()["engine_report"]["allocated_peak_bytes"] for r in runs]
+            short.append(model)
+            fewer += [(model, peaks)] if peaks[1] < peaks[0] else []
+        same(refusals, [], "%s: what is refused is refused in words" % engine)
+        ok(len(short) >= 15, "%s: most families are planned" % engine, short)
+        same(fewer, [], "%s: more tokens never take less" % engine)
+
+
 def recipes():
     path = os.path.join(DIR, "recipe.yaml")
     for name, more in (("megatron.sh", ["--gpu", "mi300x"]),
@@ -113,5 +152,6 @@ layouts()
 values()
 modes()
 recompute()
+families()
 recipes()
 finish()
