@@ -267,43 +267,46 @@ static const struct vp_policy *row_of(const struct vp_policies *p, enum vp_polic
     return NULL;
 }
 
-/* The rule that most people know, and why something else wins. */
-static void add_sqrt(struct vp_page *page, const struct vp_placement *c,
-                     const struct vp_policies *policies) {
+const char *vp_placement_sqrt_words(struct vp_arena *arena, const struct vp_policies *policies,
+                                    uint32_t stages) {
     const struct vp_policy *rule = row_of(policies, VP_POLICY_SQRT), *best = NULL;
-    struct vp_arena *arena = page->out->arena;
     uint64_t ratio = policies->tape_ratio, base = policies->base_time;
-    uint32_t n = c->chain->body_end - c->chain->body_first;
     if (!rule)
-        return;
+        return NULL;
     for (uint32_t i = 0; i < policies->count; i++) {
         const struct vp_policy *row = &policies->items[i];
         if (row->fits && (!best || row->time < best->time))
             best = row;
     }
-    if (!best || (rule->fits && rule->time == best->time)) {
-        vp_page_printf(page, 0, 2, "Segments of sqrt(%" PRIu32 ") = %" PRIu64 " stages: %s.", n,
-                       rule->number,
-                       best ? "nothing here is faster within the budget" : "nothing here fits");
-        return;
-    }
+    if (!best || (rule->fits && rule->time == best->time))
+        return vp_arena_printf(
+            arena, "Segments of sqrt(%" PRIu32 ") = %" PRIu64 " stages: %s.", stages, rule->number,
+            best ? "nothing here is faster within the budget" : "nothing here fits");
     const char *cost = rule->fits
                            ? vp_arena_printf(arena, "fit, but take %s more time where %s is enough",
                                              percent(arena, rule->time - base, base),
                                              percent(arena, best->time - base, base))
-                           : vp_arena_printf(arena, "need %s, which does not fit",
+                           : vp_arena_printf(arena, "need %s for activations, which does not fit",
                                              vp_format_bytes(arena, rule->peak_bytes));
     const char *tail = ratio > 1000
                            ? "a segment that runs again holds all of its tapes, so shorter "
                              "ones need less; one length for all and full tapes or none "
                              "leave more to gain"
                            : "one length for all and full tapes or none leave room";
-    vp_page_printf(page, 0, 2,
-                   "Segments of sqrt(%" PRIu32 ") = %" PRIu64
-                   " stages %s. The rule takes a stage's "
-                   "tape for nothing beside its boundary; here tape and boundary are %" PRIu64
-                   ".%" PRIu64 " times the boundary: %s.",
-                   n, rule->number, cost, ratio / 1000, ratio % 1000 / 100, tail);
+    return vp_arena_printf(
+        arena,
+        "Segments of sqrt(%" PRIu32 ") = %" PRIu64 " stages %s. The rule takes a stage's "
+        "tape for nothing beside its boundary; here tape and boundary are %" PRIu64 ".%" PRIu64
+        " times the boundary: %s.",
+        stages, rule->number, cost, ratio / 1000, ratio % 1000 / 100, tail);
+}
+
+static void add_sqrt(struct vp_page *page, const struct vp_placement *c,
+                     const struct vp_policies *policies) {
+    const char *words = vp_placement_sqrt_words(page->out->arena, policies,
+                                                c->chain->body_end - c->chain->body_first);
+    if (words)
+        vp_page_printf(page, 0, 2, "%s", words);
 }
 
 void vp_placement_table(struct vp_buf *out, const struct vp_placement *c,

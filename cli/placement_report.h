@@ -23,6 +23,10 @@ enum vp_placement_form { VP_PLACEMENT_TEXT, VP_PLACEMENT_MARKDOWN, VP_PLACEMENT_
 /* CSV is the table of policies alone. */
 void vp_placement_table(struct vp_buf *out, const struct vp_placement *placement,
                         const struct vp_policies *policies, enum vp_placement_form form);
+/* The rule that most people know, and why something else wins; stages: of the body. NULL: it is not
+ * among the policies. */
+const char *vp_placement_sqrt_words(struct vp_arena *arena, const struct vp_policies *policies,
+                                    uint32_t stages);
 void vp_placement_frontier(struct vp_buf *out, const struct vp_frontier *frontier);
 
 #endif

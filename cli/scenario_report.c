@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "cli/listing.h"
+#include "cli/placement_report.h"
 #include "planner/base/sum.h"
 #include "planner/base/units.h"
 #include "reports/layout.h"
@@ -199,6 +200,10 @@ static void add_best(const struct vp_page *page, const struct vp_recompute_repor
 
 static void add_notes(const struct vp_page *page, const struct vp_recompute_report *r) {
     struct vp_arena *arena = page->out->arena;
+    const char *rule =
+        vp_placement_sqrt_words(arena, &r->policies, r->problem.stage[r->stage].chain.layers);
+    if (rule)
+        vp_page_printf(page, 0, 2, "%s", rule);
     vp_page_printf(page, 0, 2,
                    "Peaks%s contain %s that a device holds beside activations: weights, states, "
                    "workspaces, fragments, context.",
