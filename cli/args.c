@@ -139,96 +139,49 @@ static int read_choice(struct vp_ctx *ctx, enum vp_option option, const char *va
     return choice;
 }
 
-/* The same value given twice is fine. */
-static void take_once(struct vp_ctx *ctx, const char **out, enum vp_option option,
-                      const char *value) {
-    if (*out && !vp_text_eq(*out, value))
+static bool may_repeat(enum vp_option option) {
+    const char *value = vp_options[option].value;
+    size_t n = value ? strlen(value) : 0;
+    return n > 3 && vp_text_eq(value + n - 3, "...");
+}
+
+/* Of most options the same value given twice is fine, another one is not. */
+static void take_value(struct vp_ctx *ctx, struct vp_args *args, enum vp_option option,
+                       const char *value) {
+    const char *choices = vp_options[option].value;
+    int choice = choices && strchr(choices, '|') ? read_choice(ctx, option, value) : 0;
+    const char *before = args->value[option];
+
+    if (before && !vp_text_eq(before, value) && !may_repeat(option))
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--%s is given twice",
                     vp_options[option].name);
-    *out = value;
+    args->value[option] = value;
+    args->given[args->given_count++] = (struct vp_given){option, value};
+    if (option == VP_OPTION_FORMAT)
+        args->format = (enum vp_format)choice;
+    if (option == VP_OPTION_COLOR)
+        args->colour = (enum vp_colour)choice;
+}
+
+const char **vp_args_all(struct vp_ctx *ctx, const struct vp_args *args, enum vp_option option,
+                         size_t *count) {
+    const char **all = VP_NEW_ARRAY(ctx->arena, args->given_count + 1, const char *);
+
+    *count = 0;
+    for (size_t i = 0; i < args->given_count; i++)
+        if (args->given[i].option == option)
+            all[(*count)++] = args->given[i].value;
+    return all;
 }
 
 static void take_special(struct vp_ctx *ctx, struct vp_args *args, enum vp_option option,
                          const char *value) {
-    switch (option) {
-    case VP_OPTION_ENGINE:
+    if (option == VP_OPTION_ENGINE)
         add_engine(ctx, args, value);
-        break;
-    case VP_OPTION_SET:
+    else if (option == VP_OPTION_SET)
         add_set(ctx, args, value);
-        break;
-    case VP_OPTION_FORMAT:
-        args->format = (enum vp_format)read_choice(ctx, option, value);
-        break;
-    case VP_OPTION_COLOR:
-        args->colour = (enum vp_colour)read_choice(ctx, option, value);
-        break;
-    case VP_OPTION_OUTPUT:
-        take_once(ctx, &args->output, option, value);
-        break;
-    case VP_OPTION_CHAIN:
-        take_once(ctx, &args->chain, option, value);
-        break;
-    case VP_OPTION_BUDGET:
-        take_once(ctx, &args->budget, option, value);
-        break;
-    case VP_OPTION_CLASS:
-        read_choice(ctx, option, value);
-        take_once(ctx, &args->class, option, value);
-        break;
-    case VP_OPTION_INFLIGHT:
-        take_once(ctx, &args->inflight, option, value);
-        break;
-    case VP_OPTION_FRONTIER:
-        take_once(ctx, &args->frontier, option, value);
-        break;
-    case VP_OPTION_MAXIMIZE:
-        read_choice(ctx, option, value);
-        take_once(ctx, &args->maximize, option, value);
-        break;
-    case VP_OPTION_EMIT:
-        read_choice(ctx, option, value);
-        take_once(ctx, &args->emit, option, value);
-        break;
-    case VP_OPTION_STAGE:
-        take_once(ctx, &args->stage, option, value);
-        break;
-    case VP_OPTION_PLOT:
-        take_once(ctx, &args->plot, option, value);
-        break;
-    case VP_OPTION_CHROME_TRACE:
-        take_once(ctx, &args->chrome_trace, option, value);
-        break;
-    case VP_OPTION_CSV:
-        take_once(ctx, &args->csv, option, value);
-        break;
-    case VP_OPTION_EXPLAIN:
-        args->explain = true;
-        break;
-    case VP_OPTION_VERBOSE:
-        args->verbose = true;
-        break;
-    case VP_OPTION_HELP:
-        args->help = true;
-        break;
-    case VP_OPTION_VERSION:
-        args->version = true;
-        break;
-    case VP_OPTION_MAN:
-        args->man = true;
-        break;
-    case VP_OPTION_COMPLETION:
-        args->completion = true;
-        break;
-    case VP_OPTION_FORMULAS:
-        args->formulas = true;
-        break;
-    case VP_OPTION_DIAGNOSTICS:
-        args->diagnostics = true;
-        break;
-    default: /* those with a field are settings, the later ones are refused before */
-        break;
-    }
+    else
+        take_value(ctx, args, option, value);
 }
 
 static void take_option(struct vp_ctx *ctx, struct vp_args *args, enum vp_option option,
@@ -341,10 +294,11 @@ static void check_operands(struct vp_ctx *ctx, const struct vp_args *args) {
             bad_option(ctx, "'-' (standard input) is given twice");
         stdin_taken = true;
     }
-    for (size_t i = 0; args->output && i < args->operand_count; i++)
-        if (same_file(args->output, args->operands[i]))
+    const char *output = args->value[VP_OPTION_OUTPUT];
+    for (size_t i = 0; output && i < args->operand_count; i++)
+        if (same_file(output, args->operands[i]))
             vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "the result would replace the input %s",
-                        args->output);
+                        output);
 }
 
 static void read_words(struct vp_ctx *ctx, struct vp_args *args, int count, char **argv) {
@@ -387,6 +341,7 @@ enum vp_status vp_args_read(struct vp_ctx *ctx, struct vp_args *out, enum vp_com
     *out = (struct vp_args){
         .command = command,
         .operands = VP_NEW_ARRAY(ctx->arena, (size_t)count + 1, const char *),
+        .given = VP_NEW_ARRAY(ctx->arena, (size_t)count + 1, struct vp_given),
         .settings = VP_NEW_ARRAY(ctx->arena, 2 * (size_t)count + 1, struct vp_setting),
     };
     read_words(ctx, out, count + 1, argv);

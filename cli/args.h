@@ -9,16 +9,20 @@
 enum vp_format { VP_FORMAT_TEXT, VP_FORMAT_JSON, VP_FORMAT_CSV, VP_FORMAT_MARKDOWN };
 enum vp_colour { VP_COLOUR_AUTO, VP_COLOUR_ALWAYS, VP_COLOUR_NEVER };
 
+struct vp_given {
+    enum vp_option option;
+    const char *value;
+};
+
 struct vp_args {
     enum vp_command command;
     enum vp_format format;
     enum vp_colour colour;
-    const char *output; /* NULL: standard output */
-    bool explain, verbose, help, version, man, completion, formulas, diagnostics;
-    /* checkpoint; as written, NULL where not given */
-    const char *chain, *budget, *class, *inflight, *frontier, *emit;
-    const char *maximize;                          /* fit */
-    const char *stage, *plot, *chrome_trace, *csv; /* timeline */
+    /* options that are no setting of the scenario, as written; NULL: not given, "": one without a
+     * value. Of one that may be given several times the last; all of them are in `given`. */
+    const char *value[VP_OPTION_COUNT];
+    struct vp_given *given;
+    size_t given_count;
     const char **operands;
     size_t operand_count;
     struct vp_setting *settings; /* in the order of the command line */
@@ -29,5 +33,8 @@ struct vp_args {
  * in which an error is to be shown, whether help was asked for. */
 enum vp_status vp_args_read(struct vp_ctx *ctx, struct vp_args *out, enum vp_command command,
                             int count, char **words);
+/* Values of an option that may be given several times, in order. */
+const char **vp_args_all(struct vp_ctx *ctx, const struct vp_args *args, enum vp_option option,
+                         size_t *count);
 
 #endif

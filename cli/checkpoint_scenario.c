@@ -22,23 +22,26 @@ static bool is_svg(const char *path) { return vp_text_ends(path, ".svg"); }
 
 static void read_options(struct vp_ctx *ctx, struct question *out, const struct vp_args *args) {
     *out = (struct question){.emit = VP_FRAMEWORK_COUNT, .class = VP_PLACE_CLASSES};
-    if (args->budget && (!vp_parse_size(&out->budget_bytes, args->budget) || !out->budget_bytes)) {
+    if (args->value[VP_OPTION_BUDGET] &&
+        (!vp_parse_size(&out->budget_bytes, args->value[VP_OPTION_BUDGET]) || !out->budget_bytes)) {
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--budget is a size, not '%s'",
-                    args->budget);
+                    args->value[VP_OPTION_BUDGET]);
         vp_diag_hint(ctx->diags, "such as \"24 GiB\": what a device has for all of the process");
     }
-    if (args->emit)
-        out->emit = vp_framework_find(args->emit);
-    if (args->inflight)
+    if (args->value[VP_OPTION_EMIT])
+        out->emit = vp_framework_find(args->value[VP_OPTION_EMIT]);
+    if (args->value[VP_OPTION_INFLIGHT])
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
                     "--inflight goes with --chain; of a scenario it follows from the schedule");
-    if (args->plot && !is_svg(args->plot) && !vp_text_ends(args->plot, ".png"))
+    if (args->value[VP_OPTION_PLOT] && !is_svg(args->value[VP_OPTION_PLOT]) &&
+        !vp_text_ends(args->value[VP_OPTION_PLOT], ".png"))
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--plot draws .png or .svg files, not '%s'",
-                    args->plot);
-    for (enum vp_recompute_class c = 0; args->class && c < VP_PLACE_CLASSES; c++)
-        if (vp_text_eq(args->class, vp_recompute_class_name(c)))
+                    args->value[VP_OPTION_PLOT]);
+    for (enum vp_recompute_class c = 0; args->value[VP_OPTION_CLASS] && c < VP_PLACE_CLASSES; c++)
+        if (vp_text_eq(args->value[VP_OPTION_CLASS], vp_recompute_class_name(c)))
             out->class = c;
-    if (args->class && !args->frontier && !args->plot)
+    if (args->value[VP_OPTION_CLASS] && !args->value[VP_OPTION_FRONTIER] &&
+        !args->value[VP_OPTION_PLOT])
         vp_diag_add(
             ctx->diags, VP_D_BAD_OPTION, NULL,
             "--class of a scenario goes with --frontier or --plot: the report has them all");
@@ -110,18 +113,20 @@ static enum vp_exit write_files(struct vp_ctx *ctx, const struct vp_args *args,
     uint32_t errors = ctx->diags->errors;
     enum vp_exit code = VP_EXIT_YES;
     struct vp_frontier frontier;
-    if (!args->frontier && !args->plot)
+    if (!args->value[VP_OPTION_FRONTIER] && !args->value[VP_OPTION_PLOT])
         return code;
     find_frontier(ctx, &frontier, q, report);
     if (ctx->diags->errors > errors)
         return VP_EXIT_INPUT;
-    if (args->frontier) {
+    if (args->value[VP_OPTION_FRONTIER]) {
         struct vp_buf csv = {.arena = ctx->arena};
         vp_placement_frontier(&csv, &frontier);
-        code = vp_exit_of_both(code, vp_exit_of_status(vp_output_write(ctx, &csv, args->frontier)));
+        code = vp_exit_of_both(
+            code, vp_exit_of_status(vp_output_write(ctx, &csv, args->value[VP_OPTION_FRONTIER])));
     }
-    if (args->plot)
-        code = vp_exit_of_both(code, vp_exit_of_status(draw(ctx, report, &frontier, args->plot)));
+    if (args->value[VP_OPTION_PLOT])
+        code = vp_exit_of_both(
+            code, vp_exit_of_status(draw(ctx, report, &frontier, args->value[VP_OPTION_PLOT])));
     return code;
 }
 
@@ -146,7 +151,7 @@ static enum vp_exit exit_of(enum vp_verdict verdict) {
 
 static enum vp_status solve(struct vp_ctx *ctx, struct vp_recompute_report *out,
                             const struct question *q, const struct vp_args *args) {
-    bool all = q->emit == VP_FRAMEWORK_COUNT || args->plot;
+    bool all = q->emit == VP_FRAMEWORK_COUNT || args->value[VP_OPTION_PLOT];
     const char *fault = vp_recompute_of_scenario(ctx->arena, out, q->scenario, q->budget_bytes,
                                                  all ? VP_FRAMEWORK_COUNT : q->emit);
     if (fault) {
@@ -156,7 +161,7 @@ static enum vp_status solve(struct vp_ctx *ctx, struct vp_recompute_report *out,
     }
     if (q->emit == VP_FRAMEWORK_COUNT || !out->framework[q->emit].refused)
         return VP_OK;
-    vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--emit %s: %s", args->emit,
+    vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--emit %s: %s", args->value[VP_OPTION_EMIT],
                 out->framework[q->emit].refused);
     return VP_ERR_INPUT;
 }
@@ -184,5 +189,6 @@ int vp_checkpoint_scenario(struct vp_ctx *ctx, const struct vp_args *args) {
         vp_recompute_emit(&out, &report->problem, told, best);
     }
     code = vp_exit_of_both(code, exit_of(told->verdict));
-    return (int)vp_exit_of_both(code, vp_exit_of_status(vp_output_write(ctx, &out, args->output)));
+    return (int)vp_exit_of_both(
+        code, vp_exit_of_status(vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT])));
 }

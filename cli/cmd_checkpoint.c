@@ -28,29 +28,31 @@ static enum vp_recompute_class class_named(const char *name) {
 static void read_options(struct vp_ctx *ctx, struct problem *out, const struct vp_args *args) {
     out->inflight = 1;
     out->budget_bytes = UINT64_MAX;
-    if (args->budget && !vp_parse_size(&out->budget_bytes, args->budget)) {
+    if (args->value[VP_OPTION_BUDGET] &&
+        !vp_parse_size(&out->budget_bytes, args->value[VP_OPTION_BUDGET])) {
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--budget is a size, not '%s'",
-                    args->budget);
+                    args->value[VP_OPTION_BUDGET]);
         vp_diag_hint(ctx->diags, "such as 12GiB, 800 MB or a number of bytes");
     }
-    if (!args->budget && !args->frontier) {
+    if (!args->value[VP_OPTION_BUDGET] && !args->value[VP_OPTION_FRONTIER]) {
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "'checkpoint' needs --budget SIZE");
         vp_diag_hint(ctx->diags, "or --frontier FILE, for all budgets at once");
     }
-    if (args->inflight && (!vp_parse_u64(&out->inflight, args->inflight) || out->inflight == 0 ||
-                           out->inflight > VP_CHAIN_MAX_INFLIGHT)) {
+    if (args->value[VP_OPTION_INFLIGHT] &&
+        (!vp_parse_u64(&out->inflight, args->value[VP_OPTION_INFLIGHT]) || out->inflight == 0 ||
+         out->inflight > VP_CHAIN_MAX_INFLIGHT)) {
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
                     "--inflight is a number from 1 to %d, not '%s'", VP_CHAIN_MAX_INFLIGHT,
-                    args->inflight);
+                    args->value[VP_OPTION_INFLIGHT]);
         out->inflight = 1;
     }
     out->class = out->inflight > 1 ? VP_PLACE_PIPELINE : VP_PLACE_JOINT;
-    if (args->class)
-        out->class = class_named(args->class);
+    if (args->value[VP_OPTION_CLASS])
+        out->class = class_named(args->value[VP_OPTION_CLASS]);
     if (out->inflight > 1 && out->class != VP_PLACE_PIPELINE) {
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
-                    "--inflight %s goes with class pp, not with class %s", args->inflight,
-                    args->class);
+                    "--inflight %s goes with class pp, not with class %s",
+                    args->value[VP_OPTION_INFLIGHT], args->value[VP_OPTION_CLASS]);
         vp_diag_hint(ctx->diags, "the other classes are for one microbatch at a time");
     }
 }
@@ -62,7 +64,7 @@ static enum vp_status read_problem(struct vp_ctx *ctx, struct problem *out,
     struct vp_chain_file file;
     *out = (struct problem){0};
     read_options(ctx, out, args);
-    if (!args->chain) {
+    if (!args->value[VP_OPTION_CHAIN]) {
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
                     "'checkpoint' needs a scenario or --chain FILE");
         return VP_ERR_INPUT;
@@ -70,12 +72,12 @@ static enum vp_status read_problem(struct vp_ctx *ctx, struct problem *out,
     if (args->operand_count)
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "with --chain there is no other input: '%s'",
                     args->operands[0]);
-    if (args->emit || args->plot || args->setting_count)
+    if (args->value[VP_OPTION_EMIT] || args->value[VP_OPTION_PLOT] || args->setting_count)
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "%s goes with a scenario, not with --chain",
-                    args->emit   ? "--emit"
-                    : args->plot ? "--plot"
-                                 : args->settings[0].key);
-    enum vp_status status = vp_chain_read(ctx, &file, args->chain, out->inflight);
+                    args->value[VP_OPTION_EMIT]   ? "--emit"
+                    : args->value[VP_OPTION_PLOT] ? "--plot"
+                                                  : args->settings[0].key);
+    enum vp_status status = vp_chain_read(ctx, &file, args->value[VP_OPTION_CHAIN], out->inflight);
     if (status != VP_OK)
         return status;
     out->chain = file.chain;
@@ -138,17 +140,17 @@ int vp_cmd_checkpoint(struct vp_ctx *ctx, const struct vp_args *args) {
     struct vp_placement placement;
     struct vp_buf out = {.arena = ctx->arena};
     enum vp_exit code = VP_EXIT_YES;
-    if (!args->chain && args->operand_count)
+    if (!args->value[VP_OPTION_CHAIN] && args->operand_count)
         return vp_checkpoint_scenario(ctx, args);
     enum vp_status status = read_problem(ctx, &problem, args);
     if (status != VP_OK)
         return vp_output_failure(ctx, args, status);
-    if (args->frontier)
-        status = write_frontier(ctx, &problem, args->frontier);
-    if (args->budget) {
+    if (args->value[VP_OPTION_FRONTIER])
+        status = write_frontier(ctx, &problem, args->value[VP_OPTION_FRONTIER]);
+    if (args->value[VP_OPTION_BUDGET]) {
         code = solve(ctx, &problem, &placement);
         render(&out, &problem, &placement, args->format);
-        enum vp_status written = vp_output_write(ctx, &out, args->output);
+        enum vp_status written = vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]);
         status = status == VP_OK ? written : status;
     }
     return (int)vp_exit_of_both(code, vp_exit_of_status(status));

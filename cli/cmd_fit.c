@@ -9,11 +9,11 @@
 /* ---- the question ---- */
 
 static enum vp_fit_goal goal_of(const struct vp_args *args) {
-    if (!args->maximize)
+    if (!args->value[VP_OPTION_MAXIMIZE])
         return VP_FIT_BALANCED;
-    if (vp_text_eq(args->maximize, "context"))
+    if (vp_text_eq(args->value[VP_OPTION_MAXIMIZE], "context"))
         return VP_FIT_CONTEXT;
-    return vp_text_eq(args->maximize, "layers") ? VP_FIT_LAYERS : VP_FIT_SLOTS;
+    return vp_text_eq(args->value[VP_OPTION_MAXIMIZE], "layers") ? VP_FIT_LAYERS : VP_FIT_SLOTS;
 }
 
 static void check_format(struct vp_ctx *ctx, const struct vp_args *args) {
@@ -26,7 +26,7 @@ static void check_goal(struct vp_ctx *ctx, const struct vp_args *args,
                        const struct vp_scenario *scenario) {
     bool searched = vp_engine_is_llama(scenario->engine.kind);
 
-    if (!args->maximize)
+    if (!args->value[VP_OPTION_MAXIMIZE])
         return;
     if (!searched) {
         vp_diag_add(ctx->diags, VP_D_UNMODELLED, NULL,
@@ -40,7 +40,8 @@ static void check_goal(struct vp_ctx *ctx, const struct vp_args *args,
     if ((goal == VP_FIT_CONTEXT && fixed.context) || (goal == VP_FIT_LAYERS && fixed.layers) ||
         (goal == VP_FIT_SLOTS && (fixed.slots || fixed.total)))
         vp_diag_add(ctx->diags, VP_D_CONTRADICTION, NULL,
-                    "--maximize %s, but the scenario says how much that is", args->maximize);
+                    "--maximize %s, but the scenario says how much that is",
+                    args->value[VP_OPTION_MAXIMIZE]);
 }
 
 /* ---- the command ---- */
@@ -64,7 +65,7 @@ static void show_diagnostics(struct vp_ctx *ctx, const struct vp_answers *answer
     all->arena = ctx->arena;
     for (size_t i = 0; i < answers->count; i++)
         vp_diags_merge(all, answers->items[i].diags);
-    vp_output_diagnostics(ctx, all, args->verbose ? VP_INFO : VP_ERROR, args);
+    vp_output_diagnostics(ctx, all, args->value[VP_OPTION_VERBOSE] ? VP_INFO : VP_ERROR, args);
 }
 
 static void render(struct vp_buf *out, const struct vp_args *args, const struct found *found,
@@ -72,7 +73,7 @@ static void render(struct vp_buf *out, const struct vp_args *args, const struct 
     struct vp_report_options options = {.colour = vp_output_colour(args),
                                         .utf8 = vp_output_utf8(args),
                                         .width = vp_output_width(args),
-                                        .verbose = args->verbose,
+                                        .verbose = args->value[VP_OPTION_VERBOSE],
                                         .heading = count > 1};
     struct vp_json json = vp_json_begin(out);
 
@@ -131,5 +132,6 @@ int vp_cmd_fit(struct vp_ctx *ctx, const struct vp_args *args) {
     if (!vp_answers_have_result(&answers) && args->format != VP_FORMAT_JSON)
         return (int)code;
     render(&out, args, found, answers.count);
-    return (int)vp_exit_of_both(code, vp_exit_of_status(vp_output_write(ctx, &out, args->output)));
+    return (int)vp_exit_of_both(
+        code, vp_exit_of_status(vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT])));
 }

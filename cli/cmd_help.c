@@ -24,19 +24,19 @@ static enum vp_status add_topic(struct vp_ctx *ctx, struct vp_buf *out, const ch
 int vp_cmd_help(struct vp_ctx *ctx, const struct vp_args *args) {
     struct vp_buf out = {.arena = ctx->arena};
     enum vp_status status = VP_OK;
-    if (args->man)
+    if (args->value[VP_OPTION_MAN])
         vp_help_man(&out);
-    else if (args->completion)
+    else if (args->value[VP_OPTION_COMPLETION])
         vp_help_completion(&out);
-    else if (args->formulas)
+    else if (args->value[VP_OPTION_FORMULAS])
         vp_help_formulas(&out);
-    else if (args->diagnostics)
+    else if (args->value[VP_OPTION_DIAGNOSTICS])
         vp_help_diagnostics(&out);
     else if (args->operand_count)
         status = add_topic(ctx, &out, args->operands[0]);
     else
         vp_help_overview(&out);
     if (status == VP_OK)
-        status = vp_output_write(ctx, &out, args->output);
+        status = vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]);
     return (int)vp_exit_of_status(status);
 }

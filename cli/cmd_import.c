@@ -306,7 +306,7 @@ int vp_cmd_import(struct vp_ctx *ctx, const struct vp_args *args) {
             vp_recipe_yaml(&out, &recipe);
         if (status != VP_OK)
             return vp_output_failure(ctx, args, status);
-        return (int)vp_exit_of_status(vp_output_write(ctx, &out, args->output));
+        return (int)vp_exit_of_status(vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]));
     }
     status = read_facts(ctx, &facts, args->operands[0]);
     if (status == VP_OK && args->format == VP_FORMAT_JSON)
@@ -315,5 +315,5 @@ int vp_cmd_import(struct vp_ctx *ctx, const struct vp_args *args) {
         render_yaml(ctx, &out, &facts);
     if (status != VP_OK)
         return vp_output_failure(ctx, args, status);
-    return (int)vp_exit_of_status(vp_output_write(ctx, &out, args->output));
+    return (int)vp_exit_of_status(vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]));
 }

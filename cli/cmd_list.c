@@ -295,11 +295,11 @@ int vp_cmd_list(struct vp_ctx *ctx, const struct vp_args *args) {
         vp_buf_add(&out, fits ? vp_buf_text(&note) : "");
         break;
     case VP_FORMAT_TEXT:
-        vp_listing_text(&out, &listing, args->verbose);
+        vp_listing_text(&out, &listing, args->value[VP_OPTION_VERBOSE]);
         vp_buf_add(&out, vp_buf_text(&note));
         break;
     }
     /* What can be used is listed all the same when a profile is broken. */
-    enum vp_status written = vp_output_write(ctx, &out, args->output);
+    enum vp_status written = vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]);
     return (int)vp_exit_of_both(vp_exit_of_status(status), vp_exit_of_status(written));
 }

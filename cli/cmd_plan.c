@@ -18,7 +18,7 @@ static void render_text(struct vp_buf *out, const struct vp_answers *answers,
     struct vp_report_options options = {.colour = vp_output_colour(args),
                                         .utf8 = vp_output_utf8(args),
                                         .width = vp_output_width(args),
-                                        .verbose = args->verbose,
+                                        .verbose = args->value[VP_OPTION_VERBOSE],
                                         .heading = answers->count > 1};
     bool first = true;
     for (size_t i = 0; i < answers->count; i++) {
@@ -69,7 +69,7 @@ static void render(struct vp_buf *out, const struct vp_answers *answers, const s
 /* Errors always. The result of every format but CSV holds the others; -v shows them here too. */
 static void show_diagnostics(struct vp_ctx *ctx, const struct vp_answers *answers,
                              const struct vp_args *args) {
-    enum vp_severity least = args->verbose                   ? VP_INFO
+    enum vp_severity least = args->value[VP_OPTION_VERBOSE]  ? VP_INFO
                              : args->format == VP_FORMAT_CSV ? VP_WARNING
                                                              : VP_ERROR;
     struct vp_diags *all = VP_NEW(ctx->arena, struct vp_diags); /* each told once */
@@ -89,12 +89,12 @@ static int run(struct vp_ctx *ctx, const struct vp_args *args, bool explain) {
     if (!vp_answers_have_result(&answers) && args->format != VP_FORMAT_JSON)
         return (int)code; /* nothing to write: a file of an earlier run stays */
     render(&out, &answers, args, explain);
-    enum vp_status status = vp_output_write(ctx, &out, args->output);
+    enum vp_status status = vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]);
     return (int)vp_exit_of_both(code, vp_exit_of_status(status));
 }
 
 int vp_cmd_plan(struct vp_ctx *ctx, const struct vp_args *args) {
-    return run(ctx, args, args->explain);
+    return run(ctx, args, args->value[VP_OPTION_EXPLAIN]);
 }
 
 int vp_cmd_explain(struct vp_ctx *ctx, const struct vp_args *args) { return run(ctx, args, true); }

@@ -15,9 +15,10 @@
 static bool is_svg(const char *path) { return vp_text_ends(path, ".svg"); }
 
 static void check_options(struct vp_ctx *ctx, const struct vp_args *args) {
-    if (args->plot && !is_svg(args->plot) && !vp_text_ends(args->plot, ".png")) {
+    if (args->value[VP_OPTION_PLOT] && !is_svg(args->value[VP_OPTION_PLOT]) &&
+        !vp_text_ends(args->value[VP_OPTION_PLOT], ".png")) {
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--plot draws .png or .svg files, not '%s'",
-                    args->plot);
+                    args->value[VP_OPTION_PLOT]);
     }
     if (args->format == VP_FORMAT_MARKDOWN)
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
@@ -30,15 +31,15 @@ static bool find_stage(struct vp_ctx *ctx, uint32_t *out, const struct vp_args *
     uint64_t stage;
 
     *out = result->training.worst;
-    if (!args->stage)
+    if (!args->value[VP_OPTION_STAGE])
         return true;
-    if (vp_parse_u64(&stage, args->stage) && stage < result->training.stages) {
+    if (vp_parse_u64(&stage, args->value[VP_OPTION_STAGE]) && stage < result->training.stages) {
         *out = (uint32_t)stage;
         return true;
     }
     vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
                 "--stage is a pipeline stage from 0 to %" PRIu32 ", not '%s'",
-                result->training.stages - 1, args->stage);
+                result->training.stages - 1, args->value[VP_OPTION_STAGE]);
     return false;
 }
 
@@ -83,19 +84,21 @@ static enum vp_exit write_files(struct vp_ctx *ctx, const struct vp_args *args,
                                 const struct vp_timeline *timeline) {
     enum vp_exit code = VP_EXIT_YES;
 
-    if (args->csv) {
+    if (args->value[VP_OPTION_CSV]) {
         struct vp_buf csv = {.arena = ctx->arena};
         vp_timeline_csv(&csv, timeline);
-        code = vp_exit_of_both(code, vp_exit_of_status(vp_output_write(ctx, &csv, args->csv)));
+        code = vp_exit_of_both(
+            code, vp_exit_of_status(vp_output_write(ctx, &csv, args->value[VP_OPTION_CSV])));
     }
-    if (args->chrome_trace) {
+    if (args->value[VP_OPTION_CHROME_TRACE]) {
         struct vp_buf trace = {.arena = ctx->arena};
         vp_timeline_trace(&trace, timeline);
-        code = vp_exit_of_both(code,
-                               vp_exit_of_status(vp_output_write(ctx, &trace, args->chrome_trace)));
+        code = vp_exit_of_both(code, vp_exit_of_status(vp_output_write(
+                                         ctx, &trace, args->value[VP_OPTION_CHROME_TRACE])));
     }
-    if (args->plot)
-        code = vp_exit_of_both(code, vp_exit_of_status(draw(ctx, timeline, args->plot)));
+    if (args->value[VP_OPTION_PLOT])
+        code = vp_exit_of_both(code,
+                               vp_exit_of_status(draw(ctx, timeline, args->value[VP_OPTION_PLOT])));
     return code;
 }
 
@@ -142,5 +145,6 @@ int vp_cmd_timeline(struct vp_ctx *ctx, const struct vp_args *args) {
     }
     enum vp_exit code = write_files(ctx, args, &timeline);
     render(&out, args, &timeline);
-    return (int)vp_exit_of_both(code, vp_exit_of_status(vp_output_write(ctx, &out, args->output)));
+    return (int)vp_exit_of_both(
+        code, vp_exit_of_status(vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT])));
 }

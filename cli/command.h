@@ -65,6 +65,13 @@ int vp_cmd_list(struct vp_ctx *ctx, const struct vp_args *args);
 int vp_cmd_checkpoint(struct vp_ctx *ctx, const struct vp_args *args);
 int vp_cmd_timeline(struct vp_ctx *ctx, const struct vp_args *args);
 int vp_cmd_fit(struct vp_ctx *ctx, const struct vp_args *args);
+int vp_cmd_calibrate(struct vp_ctx *ctx, const struct vp_args *args);
+int vp_cmd_probe(struct vp_ctx *ctx, const struct vp_args *args);
+int vp_cmd_device(struct vp_ctx *ctx, const struct vp_args *args);
+int vp_cmd_sweep(struct vp_ctx *ctx, const struct vp_args *args);
+int vp_cmd_merge(struct vp_ctx *ctx, const struct vp_args *args);
+int vp_cmd_import_log(struct vp_ctx *ctx, const struct vp_args *args);
+int vp_cmd_doctor(struct vp_ctx *ctx, const struct vp_args *args);
 int vp_cmd_help(struct vp_ctx *ctx, const struct vp_args *args);
 
 #endif

@@ -58,7 +58,7 @@ static enum vp_status find_command(struct vp_ctx *ctx, struct line *out, int arg
 static enum vp_status check_arguments(struct vp_ctx *ctx, const struct vp_args *args) {
     const struct vp_command_info *info = &vp_commands[args->command];
     bool plans = args->command == VP_COMMAND_PLAN || args->command == VP_COMMAND_EXPLAIN;
-    bool optional = args->command == VP_COMMAND_HELP || args->chain;
+    bool optional = args->command == VP_COMMAND_HELP || args->value[VP_OPTION_CHAIN];
     size_t most = plans ? SIZE_MAX : 1, least = optional ? 0 : 1;
     if (args->operand_count < least)
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "'%s' needs an argument: %s", info->name,
@@ -87,18 +87,18 @@ static enum vp_status check_order(struct vp_ctx *ctx, const struct vp_args *args
 
 static int print_help(struct vp_ctx *ctx, const struct vp_args *args, bool named) {
     struct vp_buf out = {.arena = ctx->arena};
-    if (args->version)
+    if (args->value[VP_OPTION_VERSION])
         vp_buf_add(&out, "vramplan " VP_VERSION "\n");
     else if (named)
         vp_help_command(&out, args->command);
     else
         vp_help_overview(&out);
-    return (int)vp_exit_of_status(vp_output_write(ctx, &out, args->output));
+    return (int)vp_exit_of_status(vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]));
 }
 
 static int run_command(struct vp_ctx *ctx, struct vp_args *args, const struct line *line) {
     enum vp_status status = vp_args_read(ctx, args, line->command, line->count, line->words);
-    if (args->help || args->version) {
+    if (args->value[VP_OPTION_HELP] || args->value[VP_OPTION_VERSION]) {
         ctx->diags->count = 0; /* who asks for help is not told what else is wrong */
         return print_help(ctx, args, line->named);
     }
@@ -127,7 +127,8 @@ static int run(struct vp_ctx *ctx, int argc, char **argv) {
         code = VP_EXIT_INPUT;
     else
         code = run_command(ctx, &args, &line);
-    vp_output_diagnostics(ctx, ctx->diags, args.verbose ? VP_INFO : VP_WARNING, &args);
+    vp_output_diagnostics(ctx, ctx->diags, args.value[VP_OPTION_VERBOSE] ? VP_INFO : VP_WARNING,
+                          &args);
     return code;
 }
 

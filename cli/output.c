@@ -131,7 +131,8 @@ static bool is_coloured(enum vp_colour colour, bool terminal) {
 }
 
 static bool to_terminal(const struct vp_args *args) {
-    return (!args->output || vp_text_eq(args->output, "-")) && isatty(STDOUT_FILENO);
+    return (!args->value[VP_OPTION_OUTPUT] || vp_text_eq(args->value[VP_OPTION_OUTPUT], "-")) &&
+           isatty(STDOUT_FILENO);
 }
 
 bool vp_output_colour(const struct vp_args *args) {
@@ -186,6 +187,6 @@ int vp_output_failure(struct vp_ctx *ctx, const struct vp_args *args, enum vp_st
     vp_answers_json_error(&json, vp_arena_printf(ctx->arena, "vramplan.%s/1", what), NULL, NULL,
                           ctx->diags);
     vp_buf_add(&out, "\n");
-    enum vp_status written = vp_output_write(ctx, &out, args->output);
+    enum vp_status written = vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]);
     return (int)vp_exit_of_both(code, vp_exit_of_status(written));
 }

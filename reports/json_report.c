@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "planner/base/units.h"
+#include "reports/latency_json.h"
 #include "reports/llama_json.h"
 #include "reports/report.h"
 #include "reports/train_json.h"
@@ -423,7 +424,7 @@ void vp_report_json(struct vp_json *json, const struct vp_result *result) {
         vp_train_json_training(json, result);
     else
         empty_map(json, "training");
-    empty_map(json, "latency");
+    vp_latency_json(json, &result->latency);
     ledger(json, result);
     assumptions(json, result);
     vp_report_json_suggestions(json, result);

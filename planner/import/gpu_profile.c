@@ -164,6 +164,28 @@ static bool get_unified(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_
     return true;
 }
 
+static bool get_rates(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *tflops) {
+    bool ok = get_real(ctx, &out->tflops_bf16, tflops, "bf16");
+    ok &= get_real(ctx, &out->tflops_fp16, tflops, "fp16");
+    ok &= get_real(ctx, &out->tflops_fp32, tflops, "fp32");
+    ok &= get_real(ctx, &out->tflops_fp8, tflops, "fp8");
+    ok &= get_real(ctx, &out->tflops_int8, tflops, "int8");
+    return ok & get_real(ctx, &out->tflops_fp4, tflops, "fp4");
+}
+
+/* Last-level cache and links; 0 in a profile says that there is none. */
+static bool get_links(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *map) {
+    const struct vp_node *cache = vp_node_get(map, "last_level_cache_mib");
+    const struct vp_node *link = vp_node_get(map, "link");
+    double none;
+    bool ok = true;
+    if (!vp_node_real(&none, cache) || none != 0)
+        ok = get_real(ctx, &out->cache_mib, map, "last_level_cache_mib");
+    if (link && link->kind == VP_NODE_MAP)
+        ok &= get_real(ctx, &out->link_gbs, link, "gbs_total_per_dir");
+    return ok;
+}
+
 static bool check_vendor(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *map) {
     if (!*out->vendor && vp_text_starts(out->arch, "gfx"))
         out->vendor = "amd";
@@ -184,7 +206,6 @@ static bool check_vendor(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp
 }
 
 static bool read_map(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *map) {
-    const struct vp_node *tflops = vp_node_get(map, "dense_tflops");
     *out = (struct vp_gpu){.vendor = "", .arch = "", .family = "", .fp8_formats = ""};
     bool ok = check_keys(ctx, map);
     ok &= get_text(ctx, &out->id, map, "id");
@@ -198,8 +219,8 @@ static bool read_map(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_nod
     ok &= get_whole_device(ctx, out, map);
     ok &= get_real(ctx, &out->memory_gb, map, "memory_gb");
     ok &= get_real(ctx, &out->bandwidth_gbs, map, "bandwidth_gbs");
-    ok &= get_real(ctx, &out->tflops_bf16, tflops, "bf16");
-    ok &= get_real(ctx, &out->tflops_fp8, tflops, "fp8");
+    ok &= get_rates(ctx, out, vp_node_get(map, "dense_tflops"));
+    ok &= get_links(ctx, out, map);
     ok &= get_mib(ctx, &out->compute_units, map, vp_node_get(map, "cus") ? "cus" : "sms");
     ok &= get_fp8(ctx, out, map);
     ok &= get_unified(ctx, out, map);
@@ -299,6 +320,11 @@ static bool apply_mode(struct vp_ctx *ctx, struct vp_gpu *gpu, const struct vp_n
     gpu->memory_gb /= (double)devices;
     gpu->bandwidth_gbs /= (double)devices; /* with all devices busy */
     gpu->tflops_bf16 /= (double)devices;
+    gpu->tflops_fp16 /= (double)devices;
+    gpu->tflops_fp32 /= (double)devices;
+    gpu->tflops_int8 /= (double)devices;
+    gpu->tflops_fp4 /= (double)devices;
+    gpu->cache_mib /= (double)devices;
     gpu->tflops_fp8 /= (double)devices;
     return true;
 }

@@ -3,6 +3,7 @@
 #ifndef VP_MODEL_SCENARIO_H
 #define VP_MODEL_SCENARIO_H
 
+#include "planner/model/calibration.h"
 #include "planner/model/llama_settings.h"
 #include "planner/model/model.h"
 #include "planner/model/rules.h"
@@ -54,10 +55,13 @@ struct vp_gpu {
     uint64_t driver_mib;
     uint64_t runtime_mib, runtime_mib_low, runtime_mib_high; /* 0: not known */
     double memory_gb, bandwidth_gbs;
-    bool fp8;                       /* has FP8 matrix units */
-    const char *fp8_formats;        /* "e4m3fnuz e5m2fnuz", "" */
-    double tflops_bf16, tflops_fp8; /* dense; 0: not known */
-    const char *runtime_device;     /* id of what the runtime lists instead of this package; NULL */
+    bool fp8;                /* has FP8 matrix units */
+    const char *fp8_formats; /* "e4m3fnuz e5m2fnuz", "" */
+    /* dense; 0: not known, or there are no such units */
+    double tflops_bf16, tflops_fp16, tflops_fp32, tflops_fp8, tflops_int8, tflops_fp4;
+    double cache_mib; /* last level; 0: not known */
+    double link_gbs;  /* to the other cards of its node, all links, per direction; 0: not known */
+    const char *runtime_device; /* id of what the runtime lists instead of this package; NULL */
     uint64_t compute_units;
     uint64_t gtt_ppb; /* an APU: share of the host's memory that its driver maps by default; 0: it
                          has memory of its own */
@@ -257,7 +261,9 @@ struct vp_budget {
 
 struct vp_scenario {
     const char *name;
-    const char *calibration;
+    const char *calibration; /* path, as given */
+    const struct vp_calibration
+        *measured_gpu; /* what it says, or the shipped one of this GPU; NULL */
     struct vp_model *model;
     struct vp_hardware hardware;
     struct vp_engine engine;

@@ -75,6 +75,20 @@ static void set_names(struct vp_result *out) {
     }
 }
 
+void vp_plan_latency(struct vp_arena *arena, struct vp_result *out) {
+    switch (vp_scenario_accounting(out->scenario)) {
+    case VP_ACCOUNT_POOL:
+        vp_latency_serve(arena, &out->latency, out->scenario);
+        break;
+    case VP_ACCOUNT_LLAMA:
+        vp_latency_llama(arena, &out->latency, out->scenario);
+        break;
+    case VP_ACCOUNT_TRAIN:
+        vp_latency_train(arena, &out->latency, out->scenario);
+        break;
+    }
+}
+
 enum vp_status vp_plan_run(struct vp_ctx *ctx, struct vp_result *out,
                            const struct vp_scenario *scenario) {
     struct vp_params params = vp_ops_params(scenario->model);
@@ -91,6 +105,7 @@ enum vp_status vp_plan_run(struct vp_ctx *ctx, struct vp_result *out,
     set_names(out);
     check_checkpoint(ctx, scenario);
     set_assumptions(ctx, out);
+    vp_plan_latency(ctx->arena, out);
     switch (vp_scenario_accounting(scenario)) {
     case VP_ACCOUNT_POOL:
         vp_pool_prices(ctx, out);

@@ -9,6 +9,8 @@
  * between calls) and cannot fail except by overflow, which it reports as false. */
 bool vp_plan_evaluate(struct vp_arena *arena, struct vp_result *out,
                       const struct vp_scenario *scenario);
+/* How long its steps take, into out->latency; what searches call when they rank by time. */
+void vp_plan_latency(struct vp_arena *arena, struct vp_result *out);
 /* Everything: evaluation, prices, maxima, first-order rule, assumptions, suggestions. */
 enum vp_status vp_plan_run(struct vp_ctx *ctx, struct vp_result *out,
                            const struct vp_scenario *scenario);

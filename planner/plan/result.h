@@ -3,6 +3,7 @@
 #ifndef VP_PLAN_RESULT_H
 #define VP_PLAN_RESULT_H
 
+#include "planner/latency/latency.h"
 #include "planner/memory/ledger.h"
 #include "planner/memory/llama.h"
 #include "planner/memory/train_stage.h"
@@ -153,6 +154,7 @@ struct vp_result {
     struct vp_engine_report report;
     const struct vp_llama_plan *llama; /* llama.cpp and ollama; NULL otherwise */
     struct vp_training_report training;
+    struct vp_latency latency;
     struct vp_prices prices;
     struct vp_first_order first_order;
     struct vp_assumption *assumptions;

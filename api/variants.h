@@ -1,0 +1,23 @@
+/* One scenario in many variants: read once, finished again for each set of changed fields. What
+ * sweeps, `fit` and the what-if screen are made of. */
+#ifndef VP_API_VARIANTS_H
+#define VP_API_VARIANTS_H
+
+#include "api/answers.h"
+
+struct vp_variants;
+
+/* settings: those of the command line, in every variant. The input must be one scenario; faults of
+ * it are in the context's diagnostics. The handle lives in the context's arena. */
+enum vp_status vp_variants_open(struct vp_ctx *ctx, struct vp_variants **out, const char *input,
+                                const struct vp_setting *settings, size_t setting_count);
+/* The scenario with `changes` on top, later ones first; finished, in scratch's arena. Not VP_OK:
+ * the variant is refused, and scratch's diagnostics say why. May be called from several threads,
+ * each with a scratch of its own. */
+enum vp_status vp_variants_make(const struct vp_variants *variants, struct vp_ctx *scratch,
+                                const struct vp_scenario **out, const struct vp_setting *changes,
+                                size_t change_count);
+/* The scenario without changes. */
+const struct vp_scenario *vp_variants_base(const struct vp_variants *variants);
+
+#endif

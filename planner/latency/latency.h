@@ -1,0 +1,45 @@
+/* How long a scenario's steps take: folds over the operator list with the times of kernels.h.
+ * Nothing is known exactly here: every figure is an interval with a basis (calibrated: fitted to
+ * measurements of this GPU; class: from what cards of its kind reach; bound: only the data sheet's
+ * limit, no likely figure). */
+#ifndef VP_LATENCY_LATENCY_H
+#define VP_LATENCY_LATENCY_H
+
+#include "planner/base/arena.h"
+#include "planner/latency/kernels.h"
+
+/* low, likely, high in the unit of the name. With basis BOUND there is no likely figure: of a time
+ * only low holds (at least), of a rate only high (at most). NONE: nothing is known. */
+struct vp_estimate {
+    enum vp_basis basis;
+    double low, likely, high;
+};
+
+/* Where a step's time goes; what reports show. */
+struct vp_time_part {
+    const char
+        *name; /* "attention", "linear layers", "experts", "all-reduce", "host", "recomputation" */
+    struct vp_time time;
+};
+enum { VP_TIME_PARTS = 16 };
+
+struct vp_latency {
+    struct vp_estimate ttft_ms, tpot_ms, step_ms;
+    struct vp_estimate prefill_tokens_per_s, decode_tokens_per_s;
+    struct vp_time_part part[VP_TIME_PARTS]; /* of step_ms */
+    uint32_t parts;
+    const char *why; /* of the basis: which calibration, or what is missing; NULL: none */
+};
+
+/* A serving scenario (vLLM, SGLang, transformers). */
+void vp_latency_serve(struct vp_arena *arena, struct vp_latency *out,
+                      const struct vp_scenario *scenario);
+/* llama.cpp and ollama: by the device each layer is on. */
+void vp_latency_llama(struct vp_arena *arena, struct vp_latency *out,
+                      const struct vp_scenario *scenario);
+/* A training step: all micro batches, the slowest pipeline stage, recomputation, communication,
+ * optimizer. */
+void vp_latency_train(struct vp_arena *arena, struct vp_latency *out,
+                      const struct vp_scenario *scenario);
+
+#endif
