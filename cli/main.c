@@ -55,16 +55,18 @@ static enum vp_status find_command(struct vp_ctx *ctx, struct line *out, int arg
     return VP_OK;
 }
 
+/* How many operands a command takes stands in its row: "INPUT", "INPUT...", "[INPUT]", "". */
 static enum vp_status check_arguments(struct vp_ctx *ctx, const struct vp_args *args) {
     const struct vp_command_info *info = &vp_commands[args->command];
-    bool plans = args->command == VP_COMMAND_PLAN || args->command == VP_COMMAND_EXPLAIN;
-    bool optional = args->command == VP_COMMAND_HELP || args->value[VP_OPTION_CHAIN];
-    size_t most = plans ? SIZE_MAX : 1, least = optional ? 0 : 1;
+    bool optional = info->arguments[0] == '[' || args->value[VP_OPTION_CHAIN];
+    size_t least = optional || !*info->arguments ? 0 : 1;
+    size_t most = strstr(info->arguments, "...") ? SIZE_MAX : *info->arguments ? 1 : 0;
     if (args->operand_count < least)
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "'%s' needs an argument: %s", info->name,
                     info->arguments);
     else if (args->operand_count > most)
-        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "'%s' takes one argument: %s", info->name,
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
+                    most ? "'%s' takes one argument: %s" : "'%s' takes no argument%s", info->name,
                     info->arguments);
     else
         return VP_OK;

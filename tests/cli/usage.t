@@ -38,14 +38,13 @@ ok "unknown command" refused "unknown command 'paln'"
 ok "unknown command: did you mean" err_has "did you mean 'plan'"
 run help paln
 ok "help for an unknown command" refused "did you mean 'plan'"
-for command in simulate sweep merge calibrate probe device import-log \
-    doctor gate diff report tui; do
+for command in simulate gate diff report tui; do
     run $command x
     ok "$command is not in this version" refused "'$command' is not in this version"
     ok "$command is not listed" sh -c "! grep -q '^  $command ' '$dir/help'"
 done
-run sweeep x
-ok "a mistyped command of a later version" refused "'sweep', which is not in this version"
+run simulat x
+ok "a mistyped command of a later version" refused "'simulate', which is not in this version"
 run help gate
 ok "help for a later command" refused "not in this version"
 
