@@ -68,6 +68,8 @@ endef
 # The library is all but the command line: the planner, the renderers, the public API.
 LIB_SRC    := $(sort $(wildcard planner/*/*.c) $(wildcard reports/*.c) $(wildcard api/*.c))
 CLI_SRC    := $(sort $(wildcard cli/*.c))
+# The probe is a program of its own; all but its main is a library too, for the tests.
+PROBE_SRC  := $(sort $(filter-out probe/probe_main.c,$(wildcard probe/*.c probe/kernels/generated/*.c)))
 UNIT_SRC   := $(sort $(wildcard tests/unit/test_*.c))
 # Helpers shared by the unit tests: linked into each of them.
 HELP_SRC   := $(filter-out $(UNIT_SRC),$(sort $(wildcard tests/unit/*.c)))
@@ -86,6 +88,12 @@ BIN     := $(if $(filter build,$(BUILD)),vramplan,$(BUILD)/vramplan)
 SAN_BIN := $(BUILD)/san/vramplan-asan
 COV_BIN := $(BUILD)/cov/vramplan
 
+# Beside the program, which finds it there.
+probe_of   = $(if $(filter vramplan,$1),,$(dir $1))vramplan-probe
+PROBE_BIN := $(call probe_of,$(BIN))
+SAN_PROBE := $(call probe_of,$(SAN_BIN))
+COV_PROBE := $(call probe_of,$(COV_BIN))
+
 UNIT_BIN     := $(UNIT_SRC:%.c=$(BUILD)/%)
 SAN_UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/san/%)
 COV_UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/cov/%)
@@ -94,7 +102,7 @@ BENCH_BIN    := $(BENCH_SRC:%.c=$(BUILD)/%)
 
 # ---- rules ----------------------------------------------------------------------------------------
 
-all: $(BUILD)/libvramplan.a $(BIN) ## Build the library and the program (the default)
+all: $(BUILD)/libvramplan.a $(BIN) $(PROBE_BIN) ## Build the library and the programs (the default)
 
 # $(call variant,FOLDER,COMPILER,FLAGS,BINARY): the rules of one variant. `$$` is what make sees as `$`
 # when it reads the expanded text.
@@ -107,7 +115,7 @@ $1/flags: FORCE need-libraries
 	$$(call stamp,$2 $$(ALL_CFLAGS) $3 $$(LDFLAGS) $$(ALL_LIBS))
 
 $1/sources: FORCE
-	$$(call stamp,$$(LIB_SRC) $$(CLI_SRC) $$(HELP_SRC))
+	$$(call stamp,$$(LIB_SRC) $$(CLI_SRC) $$(PROBE_SRC) $$(HELP_SRC))
 
 $1/libvramplan.a: $$(LIB_SRC:%.c=$1/%.o) $1/sources
 	$$(call quiet,AR,$$@)rm -f $$@ && $$(AR) rcs $$@ $$(filter %.o,$$^)
@@ -115,12 +123,28 @@ $1/libvramplan.a: $$(LIB_SRC:%.c=$1/%.o) $1/sources
 $4: $$(CLI_SRC:%.c=$1/%.o) $1/libvramplan.a
 	$$(call quiet,LD,$$@)$2 $$(CFLAGS) $3 $$(LDFLAGS) -o $$@ $$^ $$(ALL_LIBS)
 
+# The processor's kernels: OpenMP where the compiler has it, and products joined with their sums.
+$1/openmp: $1/flags
+	@echo '#include <omp.h>' | $2 $$(CFLAGS) $3 -fopenmp -x c -c -o /dev/null - 2>/dev/null && \
+	  echo 'int main(void) { return 0; }' | $2 $$(CFLAGS) $3 -fopenmp -x c -o /dev/null - 2>/dev/null && \
+	  echo -fopenmp >$$@ || : >$$@
+
+$1/probe/cpu_%.o: probe/cpu_%.c $1/flags $1/openmp
+	@mkdir -p $$(@D)
+	$$(call quiet,CC,$$<)$2 $$(ALL_CFLAGS) $3 -ffp-contract=fast $$$$(cat $1/openmp) -MMD -MP -c -o $$@ $$<
+
+$1/libprobe.a: $$(PROBE_SRC:%.c=$1/%.o) $1/sources
+	$$(call quiet,AR,$$@)rm -f $$@ && $$(AR) rcs $$@ $$(filter %.o,$$^)
+
+$(call probe_of,$4): $1/probe/probe_main.o $1/libprobe.a $1/libvramplan.a
+	$$(call quiet,LD,$$@)$2 $$(CFLAGS) $3 $$(LDFLAGS) -o $$@ $$^ $$$$(cat $1/openmp) -lm -ldl $$(LDLIBS)
+
 $$(UNIT_SRC:%.c=$1/%.o) $$(HELP_SRC:%.c=$1/%.o): | need-cmocka
 
-$$(UNIT_SRC:%.c=$1/%): %: %.o $$(HELP_SRC:%.c=$1/%.o) $1/libvramplan.a
-	$$(call quiet,LD,$$@)$2 $$(CFLAGS) $3 $$(LDFLAGS) -o $$@ $$^ $$(TEST_LIBS) $$(ALL_LIBS)
+$$(UNIT_SRC:%.c=$1/%): %: %.o $$(HELP_SRC:%.c=$1/%.o) $1/libprobe.a $1/libvramplan.a
+	$$(call quiet,LD,$$@)$2 $$(CFLAGS) $3 $$(LDFLAGS) -o $$@ $$^ $$$$(cat $1/openmp) $$(TEST_LIBS) $$(ALL_LIBS) -ldl
 
--include $$(patsubst %.c,$1/%.d,$$(LIB_SRC) $$(CLI_SRC) $$(UNIT_SRC) $$(HELP_SRC))
+-include $$(patsubst %.c,$1/%.d,$$(LIB_SRC) $$(CLI_SRC) $$(PROBE_SRC) probe/probe_main.c $$(UNIT_SRC) $$(HELP_SRC))
 endef
 
 $(eval $(call variant,$(BUILD),$$(CC),,$(BIN)))
@@ -158,7 +182,7 @@ RUN_TESTS = tests/run $(if $(FILTER),--filter '$(FILTER)')
 check: all layers $(UNIT_BIN) ## Build, then run the layer check and all unit, command-line and accuracy tests
 	@VRAMPLAN='$(abspath $(BIN))' $(RUN_TESTS) $(UNIT_BIN) $(CLI_TESTS) $(ACC_TESTS)
 
-check-san: $(SAN_BIN) $(SAN_UNIT_BIN) ## The same tests under AddressSanitizer and UndefinedBehaviorSanitizer
+check-san: $(SAN_BIN) $(SAN_PROBE) $(SAN_UNIT_BIN) ## The same tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(SAN_ENV) VRAMPLAN='$(abspath $(SAN_BIN))' $(RUN_TESTS) $(SAN_UNIT_BIN) $(CLI_TESTS) $(ACC_TESTS)
 
 check-long: T := 30
@@ -202,7 +226,7 @@ fuzz: $(FUZZ_BIN) ## Fuzz each target for T seconds (T=60) from its kept corpus;
 	if [ -n "$$failed" ]; then echo "error: fuzzing failed:$$failed" >&2; exit 1; fi
 
 # An assert states what cannot happen, so its other branch is not counted.
-coverage: $(COV_BIN) $(COV_UNIT_BIN) ## Branch coverage of planner/memory and planner/ops by the unit and command-line tests
+coverage: $(COV_BIN) $(COV_PROBE) $(COV_UNIT_BIN) ## Branch coverage of planner/memory and planner/ops by the unit and command-line tests
 	@find $(BUILD)/cov -name '*.gcda' -exec rm {} +
 	@VRAMPLAN='$(abspath $(COV_BIN))' $(RUN_TESTS) $(COV_UNIT_BIN) $(CLI_TESTS)
 	@gcovr --root . --branches --exclude-branches-by-pattern '.*\bassert\(.*' $(COV_GATE) \
@@ -228,6 +252,7 @@ COMPLETION := $(wildcard packaging/vramplan.bash)
 
 install: all ## Install under $(DESTDIR)$(PREFIX), by default /usr/local
 	$(INSTALL) -D -m 755 $(BIN) '$(DESTDIR)$(BINDIR)/vramplan'
+	$(INSTALL) -D -m 755 $(PROBE_BIN) '$(DESTDIR)$(BINDIR)/vramplan-probe'
 	$(INSTALL) -D -m 644 $(BUILD)/libvramplan.a '$(DESTDIR)$(LIBDIR)/libvramplan.a'
 	$(INSTALL) -D -m 644 include/vramplan.h '$(DESTDIR)$(INCLUDEDIR)/vramplan.h'
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|' \
@@ -240,7 +265,8 @@ install: all ## Install under $(DESTDIR)$(PREFIX), by default /usr/local
 	$(if $(COMPLETION),$(INSTALL) -D -m 644 $(COMPLETION) '$(DESTDIR)$(COMPDIR)/vramplan')
 
 uninstall: ## Remove what install put there
-	rm -f '$(DESTDIR)$(BINDIR)/vramplan' '$(DESTDIR)$(LIBDIR)/libvramplan.a' \
+	rm -f '$(DESTDIR)$(BINDIR)/vramplan' '$(DESTDIR)$(BINDIR)/vramplan-probe' \
+	  '$(DESTDIR)$(LIBDIR)/libvramplan.a' \
 	  '$(DESTDIR)$(INCLUDEDIR)/vramplan.h' '$(DESTDIR)$(LIBDIR)/pkgconfig/vramplan.pc' \
 	  '$(DESTDIR)$(MANDIR)/man1/vramplan.1' '$(DESTDIR)$(COMPDIR)/vramplan'
 	rm -rf '$(DESTDIR)$(DATADIR)/vramplan'
@@ -256,10 +282,10 @@ format: ## Lay out all C files with clang-format
 	clang-format -i $(C_FILES)
 
 tidy: need-libraries ## Run clang-tidy (settings in .clang-tidy) on the product's C files
-	clang-tidy --quiet $(LIB_SRC) $(CLI_SRC) -- $(ALL_CFLAGS)
+	clang-tidy --quiet $(LIB_SRC) $(CLI_SRC) $(filter-out probe/kernels/%,$(PROBE_SRC)) -- $(ALL_CFLAGS)
 
 clean: ## Remove everything that was built
-	rm -rf $(BUILD) $(BIN)
+	rm -rf $(BUILD) $(BIN) $(PROBE_BIN)
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile

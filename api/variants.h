@@ -11,6 +11,9 @@ struct vp_variants;
  * it are in the context's diagnostics. The handle lives in the context's arena. */
 enum vp_status vp_variants_open(struct vp_ctx *ctx, struct vp_variants **out, const char *input,
                                 const struct vp_setting *settings, size_t setting_count);
+/* Gives back what was read (the memory of the memo; base and variants must not be used any more).
+ * NULL is allowed. */
+void vp_variants_close(struct vp_variants *variants);
 /* The scenario with `changes` on top, later ones first; finished, in scratch's arena. Not VP_OK:
  * the variant is refused, and scratch's diagnostics say why. May be called from several threads,
  * each with a scratch of its own. */

@@ -1,7 +1,177 @@
+/* import-log: what an engine's log says, beside the plan of what was run; a scenario with those
+ * figures pinned; the engine's profile with what they say of this card. */
+#include <inttypes.h>
+#include <string.h>
+
 #include "cli/args.h"
+#include "cli/log_report.h"
 #include "cli/output.h"
+#include "cli/yaml_writer.h"
+#include "planner/import/input.h"
+#include "planner/import/log_reader.h"
+
+struct work {
+    struct vp_ctx *ctx;
+    const struct vp_args *args;
+    struct vp_run_log *log;
+    struct vp_log_comparison comparison;
+    struct vp_refit_result refit;
+    const char *scenario; /* NULL: none */
+};
+
+static enum vp_status check_options(const struct work *w) {
+    static const enum vp_option NEEDS[] = {VP_OPTION_MEASURED_OUT, VP_OPTION_PROFILE_OUT};
+    enum vp_status status = VP_OK;
+    for (size_t i = 0; i < sizeof NEEDS / sizeof *NEEDS; i++)
+        if (w->args->value[NEEDS[i]] && !w->scenario) {
+            vp_diag_add(w->ctx->diags, VP_D_BAD_OPTION, NULL, "--%s needs --scenario",
+                        vp_options[NEEDS[i]].name);
+            status = VP_ERR_INPUT;
+        }
+    if (w->args->setting_count > 0 && !w->scenario) {
+        vp_diag_add(w->ctx->diags, VP_D_BAD_OPTION, NULL, "%s changes a scenario; there is none",
+                    w->args->settings[0].key);
+        vp_diag_hint(w->ctx->diags, "--scenario FILE is what was run");
+        status = VP_ERR_INPUT;
+    }
+    return status;
+}
+
+/* Where a file was written, and from what: its first lines. No time, host or folder. */
+static void add_provenance(const struct work *w, struct vp_buf *out) {
+    const struct vp_run_log *log = w->log;
+    const char *slash = strrchr(log->path, '/');
+    const char *name = slash ? slash + 1 : vp_text_eq(log->path, "-") ? "standard input" : log->path;
+    vp_buf_printf(out, "# measured: %s\n",
+                  vp_text_clean(out->arena, vp_log_report_subject(out->arena, log), true));
+    vp_buf_printf(out, "# from %s, line %" PRIu64 " on, by vramplan import-log\n",
+                  vp_text_clean(out->arena, name, true), log->start.line);
+}
+
+/* A relative model path starts at the scenario's folder, and would no longer. */
+static void warn_of_paths(const struct work *w, const struct vp_node *root) {
+    const char *model = vp_node_text(vp_node_get(root, "model"));
+    bool path = model && strchr(model, '/') && model[0] != '/' && model[0] != '~';
+    const char *from = vp_io_dirname(w->ctx, w->scenario);
+    const char *to = vp_io_dirname(w->ctx, w->args->value[VP_OPTION_MEASURED_OUT]);
+    if (path && !vp_text_eq(from, to))
+        vp_diag_add(w->ctx->diags, VP_D_LOG_DISAGREES, NULL,
+                    "the model's path %.100s starts at %s; the new file is in %s", model, from, to);
+}
+
+static enum vp_status write_measured(struct work *w) {
+    const char *path = w->args->value[VP_OPTION_MEASURED_OUT];
+    struct vp_ctx *ctx = w->ctx;
+    struct vp_buf out = {.arena = ctx->arena};
+    struct vp_found found;
+    if (!path)
+        return VP_OK;
+    enum vp_status status = vp_input_find(ctx, &found, w->scenario);
+    if (status != VP_OK || found.count != 1)
+        return status == VP_OK ? VP_ERR_INPUT : status;
+    struct vp_node *over = vp_node_new(ctx, VP_NODE_MAP, (struct vp_pos){0});
+    vp_node_set(ctx, over, "measured", (struct vp_pos){0},
+                vp_log_report_measured(ctx, &w->comparison));
+    const struct vp_node *root = vp_node_merge(ctx, found.items[0].root, over);
+    warn_of_paths(w, root);
+    add_provenance(w, &out);
+    vp_yaml_write_map(&out, root, 0);
+    return vp_output_write(ctx, &out, path);
+}
+
+static enum vp_status write_profile(struct work *w) {
+    const char *path = w->args->value[VP_OPTION_PROFILE_OUT];
+    struct vp_buf out = {.arena = w->ctx->arena};
+    if (!path)
+        return VP_OK;
+    if (!w->refit.profile) {
+        vp_diag_add(w->ctx->diags, VP_D_BAD_VALUE, &(struct vp_pos){.file = w->log->path},
+                    "the log says nothing of what an engine's profile holds");
+        return VP_ERR_INPUT;
+    }
+    add_provenance(w, &out);
+    vp_buf_printf(&out, "# In ~/.config/vramplan/engines/ it replaces the built-in profile.\n");
+    vp_yaml_write_map(&out, w->refit.profile, 0);
+    return vp_output_write(w->ctx, &out, path);
+}
+
+static void render(const struct work *w, struct vp_buf *out) {
+    struct vp_page page = {.out = out,
+                           .width = vp_output_width(w->args) ? vp_output_width(w->args)
+                                                             : VP_PAGE_WIDTH,
+                           .colour = vp_output_colour(w->args),
+                           .utf8 = vp_output_utf8(w->args)};
+    switch (w->args->format) {
+    case VP_FORMAT_JSON:
+        vp_log_report_json(out, &w->comparison, &w->refit, w->ctx->diags);
+        break;
+    case VP_FORMAT_CSV:
+        vp_log_report_csv(out, &w->comparison);
+        break;
+    case VP_FORMAT_MARKDOWN:
+        vp_log_report_markdown(out, &w->comparison);
+        break;
+    case VP_FORMAT_TEXT:
+        vp_log_report_text(&page, &w->comparison, &w->refit, w->args->value[VP_OPTION_VERBOSE]);
+        break;
+    }
+}
+
+static void tell_gaps(const struct work *w) {
+    const struct vp_run_log *log = w->log;
+    struct vp_pos pos = {.file = log->path};
+    if (log->matched == 0) {
+        vp_diag_add(w->ctx->diags, VP_D_LOG_UNKNOWN, &pos,
+                    "none of its %" PRIu64 " lines is one that is known", log->lines);
+        vp_diag_hint(w->ctx->diags, "llama.cpp prints its buffers from --verbosity 4 on; vLLM its "
+                                    "memory with VLLM_LOGGING_LEVEL=DEBUG");
+    } else if (log->earlier) {
+        vp_diag_add(w->ctx->diags, VP_D_LOG_PARTIAL, &pos,
+                    "the last start-up, from line %" PRIu64 " on, did not come to its cache; "
+                    "figures are of the one from line %" PRIu64 " on",
+                    log->last_line, log->start.line);
+    } else if (!log->start.complete) {
+        vp_diag_add(w->ctx->diags, VP_D_LOG_PARTIAL, &pos,
+                    "the engine did not come to sizing its cache");
+        if (log->messages > 0)
+            vp_diag_hint(w->ctx->diags, "why: vramplan doctor %s", log->path);
+    }
+}
+
+static enum vp_status compare(struct work *w) {
+    if (!w->scenario) {
+        vp_log_compare_none(w->ctx, &w->comparison, w->log);
+        return VP_OK;
+    }
+    enum vp_status status = vp_log_compare(w->ctx, &w->comparison, w->log, w->scenario,
+                                           w->args->settings, w->args->setting_count);
+    enum vp_engine_kind engine = w->comparison.engine;
+    if (status == VP_OK && (engine == VP_ENGINE_VLLM || engine == VP_ENGINE_SGLANG ||
+                            w->args->value[VP_OPTION_PROFILE_OUT]))
+        status = vp_engine_refit(w->ctx, &w->refit, w->comparison.result->scenario,
+                                 &w->comparison.refit);
+    return status;
+}
 
 int vp_cmd_import_log(struct vp_ctx *ctx, const struct vp_args *args) {
-    vp_diag_add(ctx->diags, VP_D_UNMODELLED, NULL, "not built yet");
-    return vp_output_failure(ctx, args, VP_ERR_INPUT);
+    struct work w = {.ctx = ctx, .args = args, .scenario = args->value[VP_OPTION_SCENARIO]};
+    struct vp_buf out = {.arena = ctx->arena};
+    enum vp_status status = check_options(&w);
+    if (status == VP_OK)
+        status = vp_log_read(ctx, &w.log, args->operands[0]);
+    if (status == VP_OK) {
+        tell_gaps(&w);
+        status = compare(&w);
+    }
+    if (status == VP_OK)
+        status = write_measured(&w);
+    if (status == VP_OK)
+        status = write_profile(&w);
+    if (status != VP_OK)
+        return vp_output_failure(ctx, args, status);
+    render(&w, &out);
+    status = vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]);
+    if (status == VP_OK && w.log->matched == 0)
+        return VP_EXIT_INCONCLUSIVE;
+    return (int)vp_exit_of_status(status);
 }

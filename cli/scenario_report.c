@@ -215,10 +215,13 @@ static void add_notes(const struct vp_page *page, const struct vp_recompute_repo
                    "the first one takes each as a whole step, with the fragments that it leaves.",
                    vp_format_bytes(arena, r->activation_bytes));
     vp_page_printf(page, 0, 2, "%s",
-                   r->problem.timed
-                       ? "Times are bounds by the card's rates, shares of forward and backward "
-                         "pass; communication is left out."
-                       : "The card's rates are not known: all layers count alike.");
+                   r->problem.basis == VP_BASIS_NONE
+                       ? "The card's rates are not known: all layers count alike."
+                   : r->problem.basis == VP_BASIS_CALIBRATED
+                       ? "Times are shares of forward and backward pass, by kernels measured on "
+                         "this card."
+                       : "Times are shares of forward and backward pass, by what cards of this "
+                         "class reach.");
 }
 
 void vp_scenario_placement_table(struct vp_buf *out, const struct vp_recompute_report *r,
@@ -348,7 +351,8 @@ void vp_scenario_placement_json(struct vp_buf *out, const struct vp_recompute_re
     json_u64(&json, "stage", r->stage);
     json_u64(&json, "beside_bytes", r->beside_bytes);
     json_u64(&json, "plain_time_ns", r->problem.base_ns);
-    json_text(&json, "times", r->problem.timed ? "bound" : "unknown");
+    json_text(&json, "times",
+              r->problem.basis == VP_BASIS_NONE ? "unknown" : vp_basis_name(r->problem.basis));
     json_stages(&json, r);
     json_policies(&json, r);
     vp_json_key(&json, "frameworks");

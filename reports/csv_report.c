@@ -14,7 +14,7 @@ void vp_report_csv_header(struct vp_buf *out) {
 }
 
 /* RFC 4180: quotes where a comma, a quote or a line break asks for them; quotes are doubled. */
-static void cell(struct vp_buf *out, const char *text) {
+void vp_report_csv_cell(struct vp_buf *out, const char *text) {
     if (!text)
         return;
     if (!text[strcspn(text, ",\"\r\n")] && text[0] != ' ') {
@@ -29,9 +29,9 @@ static void cell(struct vp_buf *out, const char *text) {
 
 void vp_report_csv_row(struct vp_buf *out, const struct vp_result *result) {
     const struct vp_device *worst = &result->devices[result->worst];
-    cell(out, result->scenario->name);
+    vp_report_csv_cell(out, result->scenario->name);
     vp_buf_printf(out, ",%s,", vp_verdict_name(result->verdict));
-    cell(out, worst->id);
+    vp_report_csv_cell(out, worst->id);
     vp_buf_printf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRId64,
                   worst->capacity_bytes, worst->need.low, worst->need.likely, worst->need.high,
                   result->headroom_bytes);

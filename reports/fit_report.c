@@ -7,6 +7,7 @@
 #include "reports/fit_words.h"
 #include "reports/llama_command.h"
 #include "reports/sections.h"
+#include "reports/shell_words.h"
 #include "reports/words.h"
 
 enum { SHOWN = 8 /* proposals, unless more is asked for */, INDENT = 4 };
@@ -152,48 +153,6 @@ static void table_row(const struct vp_page *page, const struct vp_result *result
     vp_buf_add(page->out, "\n");
 }
 
-/* Length of the next piece that stays on one line: a flag with its value, else a word. Quotes are
- * not broken. */
-static size_t piece(const char *text) {
-    size_t n = 0;
-
-    for (bool inside = false, flag = *text == '-'; text[n]; n++) {
-        if (!inside && text[n] == '\\' && text[n + 1]) {
-            n++; /* a quote that is meant */
-            continue;
-        }
-        inside ^= text[n] == '\'';
-        if (inside || text[n] != ' ')
-            continue;
-        if (!flag || text[n + 1] == '-')
-            break;
-        flag = false; /* its value follows */
-    }
-    return n;
-}
-
-/* A shell command over several lines that can be pasted as one. */
-static void paste(const struct vp_page *page, const char *text) {
-    int used = INDENT;
-
-    vp_page_spaces(page, INDENT);
-    while (*text) {
-        size_t n = piece(text);
-        if (used > INDENT && used + 1 + (int)n > page->width - 2) {
-            vp_buf_add(page->out, " \\\n");
-            vp_page_spaces(page, INDENT + 2);
-            used = INDENT + 2;
-        } else if (used > INDENT) {
-            vp_buf_add(page->out, " ");
-            used++;
-        }
-        vp_buf_add_n(page->out, text, n);
-        used += (int)n;
-        text += n + (text[n] == ' ');
-    }
-    vp_buf_add(page->out, "\n");
-}
-
 static void paste_lines(const struct vp_page *page, const char *text) {
     while (*text) {
         size_t n = strcspn(text, "\n");
@@ -226,9 +185,10 @@ static void proposal(const struct vp_page *page, const struct vp_result *result,
     table_row(page, result, fit, p, number);
     if (s.engine.kind == VP_ENGINE_OLLAMA) {
         paste_lines(page, vp_ollama_modelfile(arena, &s));
-        paste(page, vp_arena_printf(arena, "%s ollama serve", vp_ollama_environment(arena, &s)));
+        vp_shell_paste(page, INDENT,
+                       vp_arena_printf(arena, "%s ollama serve", vp_ollama_environment(arena, &s)));
     } else {
-        paste(page, vp_llama_command(arena, &s));
+        vp_shell_paste(page, INDENT, vp_llama_command(arena, &s));
     }
     further(page, p);
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "planner/base/units.h"
+#include "planner/plan/figures.h"
 #include "reports/latency_json.h"
 #include "reports/llama_json.h"
 #include "reports/report.h"
@@ -104,94 +105,30 @@ static void devices(struct vp_json *json, const struct vp_result *result) {
     vp_json_end(json, ']');
 }
 
-/* The keys of an engine's report, how their numbers are written, and where they stand. */
-enum unit { GIB, COUNT, MILLI, SHARE };
-
-struct figure {
-    const char *key;
-    enum unit unit;
-    struct vp_amount amount;
-};
-
-enum { FIGURES = 10 };
-
-static size_t vllm_figures(struct figure out[FIGURES], const struct vp_engine_report *r) {
-    const struct figure figures[] = {
-        {"weights_gib", GIB, r->weights},
-        {"activation_peak_gib", GIB, r->activation_peak},
-        {"non_torch_gib", GIB, r->non_torch},
-        {"graph_gib", GIB, r->graph},
-        {"available_kv_cache_gib", GIB, r->available_kv},
-        {"num_gpu_blocks", COUNT, r->num_gpu_blocks},
-        {"block_size", COUNT, vp_exactly(r->block_size)},
-        {"kv_cache_tokens", COUNT, r->kv_cache_tokens},
-        {"max_concurrency", MILLI, r->max_concurrency_milli},
-        {"estimated_max_model_len", COUNT, r->estimated_max_model_len},
-    };
-    memcpy(out, figures, sizeof figures);
-    return sizeof figures / sizeof figures[0];
-}
-
-static size_t sglang_figures(struct figure out[FIGURES], const struct vp_result *result) {
-    const struct vp_engine_report *r = &result->report;
-    const struct figure figures[] = {
-        {"weights_gib", GIB, r->weights},
-        {"kv_gib", GIB, r->available_kv},
-        {"max_total_num_tokens", COUNT, r->kv_cache_tokens},
-        {"mem_fraction_static", SHARE, vp_exactly(result->scenario->engine.utilization_ppb)},
-    };
-    memcpy(out, figures, sizeof figures);
-    return sizeof figures / sizeof figures[0];
-}
-
-static size_t transformers_figures(struct figure out[FIGURES], const struct vp_engine_report *r) {
-    const struct figure figures[] = {
-        {"weights_gib", GIB, r->weights},
-        {"activation_peak_gib", GIB, r->activation_peak},
-        {"non_torch_gib", GIB, r->non_torch},
-    };
-    memcpy(out, figures, sizeof figures);
-    return sizeof figures / sizeof figures[0];
-}
-
-static size_t engine_figures(struct figure out[FIGURES], const struct vp_result *result) {
-    switch (result->scenario->engine.kind) {
-    case VP_ENGINE_VLLM:
-        return vllm_figures(out, &result->report);
-    case VP_ENGINE_SGLANG:
-        return sglang_figures(out, result);
-    case VP_ENGINE_TRANSFORMERS:
-    case VP_ENGINE_LLAMA_CPP: /* llama_json.c, train_json.c */
-    case VP_ENGINE_OLLAMA:
-    case VP_ENGINE_PYTORCH:
-    case VP_ENGINE_MEGATRON:
-    case VP_ENGINE_DEEPSPEED:
-        break;
-    }
-    return transformers_figures(out, &result->report);
-}
-
-static void key_figure(struct vp_json *json, const char *key, enum unit unit, uint64_t v) {
+static void key_figure(struct vp_json *json, const char *key, enum vp_figure_unit unit,
+                       uint64_t v) {
     vp_json_key(json, key);
     switch (unit) {
-    case GIB:
+    case VP_FIGURE_GIB:
         vp_json_real(json, gib(v));
         return;
-    case MILLI:
+    case VP_FIGURE_MILLI:
         vp_json_real(json, from_milli(v));
         return;
-    case SHARE:
+    case VP_FIGURE_SHARE:
         vp_json_real(json, (double)v / 1e9);
         return;
-    case COUNT:
+    case VP_FIGURE_MIB: /* llama_json.c */
+    case VP_FIGURE_BYTES:
+    case VP_FIGURE_COUNT:
         break;
     }
     vp_json_u64(json, v);
 }
 
 static void engine_report(struct vp_json *json, const struct vp_result *result) {
-    struct figure figures[FIGURES];
-    size_t count = engine_figures(figures, result);
+    struct vp_figure figures[VP_FIGURES];
+    size_t count = vp_figures_of(figures, result);
     vp_json_key(json, "engine_report");
     vp_json_map(json);
     for (size_t i = 0; i < count; i++)
@@ -236,7 +173,7 @@ static void kv_cache(struct vp_json *json, const struct vp_kv_report *kv) {
         key_u64(json, "page_bytes", kv->page_bytes);
         key_u64(json, "blocks", kv->blocks);
         key_u64(json, "tokens", kv->tokens);
-        key_figure(json, "max_concurrency", MILLI, kv->max_concurrency_milli);
+        key_figure(json, "max_concurrency", VP_FIGURE_MILLI, kv->max_concurrency_milli);
         key_u64(json, "max_context", kv->max_context);
         vp_json_key(json, "groups");
         vp_json_list(json);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "planner/base/text.h"
+#include "reports/shell_words.h"
 
 const char *vp_llama_type_name(enum vp_dtype type) {
     switch (type) {
@@ -16,25 +17,10 @@ const char *vp_llama_type_name(enum vp_dtype type) {
     }
 }
 
-/* In quotes where a shell would take it apart. */
-static const char *quoted(struct vp_arena *arena, const char *word) {
-    static const char PLAIN[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "%+,-./:=@_";
-    struct vp_buf out = {.arena = arena};
-
-    if (*word && word[strspn(word, PLAIN)] == '\0')
-        return word;
-    vp_buf_add(&out, "'");
-    for (; *word; word++)
-        vp_buf_add_n(&out, *word == '\'' ? "'\\''" : word, *word == '\'' ? 4 : 1);
-    vp_buf_add(&out, "'");
-    return vp_buf_text(&out);
-}
-
 static const char *file_of(struct vp_arena *arena, const struct vp_scenario *s) {
     const struct vp_gguf_table *table = s->model->gguf;
 
-    return table && table->source ? quoted(arena, table->source) : "MODEL.gguf";
+    return table && table->source ? vp_shell_word(arena, table->source) : "MODEL.gguf";
 }
 
 static bool is_given(const struct vp_scenario *s, enum vp_field field) {
@@ -69,7 +55,7 @@ static void pass_on(struct vp_buf *out, const struct vp_scenario *s) {
         if (!is_given(s, field))
             continue;
         if (vp_field_info(field)->kind != VP_KIND_BOOL)
-            vp_buf_printf(out, " %s %s", flag, quoted(out->arena, value));
+            vp_buf_printf(out, " %s %s", flag, vp_shell_word(out->arena, value));
         else if (vp_text_eq(value, "true") ? flag != NULL : PASSED[i].off != NULL)
             vp_buf_printf(out, " %s", vp_text_eq(value, "true") ? flag : PASSED[i].off);
     }

@@ -164,8 +164,10 @@ static void add_cost(struct vp_buf *out, const struct vp_recompute_problem *prob
     else
         vp_buf_add(out, ", as fast as the best plan");
     vp_buf_printf(out, "\n# (times are %s, of forward and backward%s)\n",
-                  problem->timed ? "bounds by the card's rates"
-                                 : "alike for all layers: the card's rates are not known",
+                  problem->basis == VP_BASIS_NONE
+                      ? "alike for all layers: the card's rates are not known"
+                  : problem->basis == VP_BASIS_CALIBRATED ? "by kernels measured on this card"
+                                                          : "by what cards of this class reach",
                   problem->stages > 1 ? " of the slowest stage" : "");
     if (p->slowest_ns > best->slowest_ns)
         vp_buf_printf(out, "# the best plan, which this cannot be told: %s\n",

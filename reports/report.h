@@ -38,6 +38,8 @@ void vp_report_json_diagnostics(struct vp_json *json, const struct vp_diags *dia
  * integers; a cell is empty when there is no such figure. */
 void vp_report_csv_header(struct vp_buf *out);
 void vp_report_csv_row(struct vp_buf *out, const struct vp_result *result);
+/* One cell of such a line; nothing for NULL. */
+void vp_report_csv_cell(struct vp_buf *out, const char *text);
 
 /* For standard error: "file:line:column: error: message [VP101]", then "  hint: ...". */
 void vp_report_diagnostics(struct vp_buf *out, const struct vp_diags *diags, bool colour);

@@ -1,34 +1,6 @@
 #include "reports/train_json.h"
 
-#include <string.h>
-
-enum { FIGURES = 13 };
-
-struct figure {
-    const char *key;
-    struct vp_amount amount;
-};
-
-/* Keys of the engine report, in the order of the contract. */
-static void figures_of(struct figure out[FIGURES], const struct vp_training_stage *stage) {
-    const struct vp_train_stage *n = &stage->numbers;
-    const struct figure figures[FIGURES] = {
-        {"parameter_bytes", vp_exactly(n->parameter_bytes)},
-        {"gradient_bytes", vp_exactly(n->gradient_bytes)},
-        {"optimizer_bytes", vp_exactly(n->optimizer_bytes)},
-        {"master_bytes", vp_exactly(n->master_bytes)},
-        {"saved_bytes", vp_exactly(n->saved_bytes)},
-        {"saved_peak_bytes", vp_exactly(n->saved_peak_bytes)},
-        {"logits_peak_bytes", vp_exactly(n->logits_peak_bytes)},
-        {"optimizer_step_temp_bytes", vp_exactly(n->step_temp_bytes)},
-        {"recomputed_block_forwards", vp_exactly(n->recomputed_forwards)},
-        {"allocated_bytes", stage->allocated},
-        {"allocated_peak_bytes", stage->allocated_peak},
-        {"reserved_peak_bytes", stage->reserved_peak},
-        {"first_step_peak_bytes", vp_exactly(stage->first_step_peak_bytes)},
-    };
-    memcpy(out, figures, sizeof figures);
-}
+#include "planner/plan/figures.h"
 
 static void key_u64(struct vp_json *json, const char *key, uint64_t v) {
     vp_json_key(json, key);
@@ -36,25 +8,25 @@ static void key_u64(struct vp_json *json, const char *key, uint64_t v) {
 }
 
 static void likely_figures(struct vp_json *json, const struct vp_training_stage *stage) {
-    struct figure figures[FIGURES];
+    struct vp_figure figures[VP_FIGURES];
+    size_t count = vp_figures_of_stage(figures, stage);
 
-    figures_of(figures, stage);
-    for (int i = 0; i < FIGURES; i++)
+    for (size_t i = 0; i < count; i++)
         key_u64(json, figures[i].key, figures[i].amount.likely);
 }
 
 void vp_train_json_report(struct vp_json *json, const struct vp_result *result) {
     const struct vp_training_stage *worst = &result->training.stage[result->training.worst];
-    struct figure figures[FIGURES];
+    struct vp_figure figures[VP_FIGURES];
+    size_t count = vp_figures_of_stage(figures, worst);
 
     vp_json_key(json, "engine_report");
     vp_json_map(json);
     likely_figures(json, worst);
     vp_json_end(json, '}');
-    figures_of(figures, worst);
     vp_json_key(json, "intervals");
     vp_json_map(json);
-    for (int i = 0; i < FIGURES; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (figures[i].amount.low == figures[i].amount.high)
             continue;
         vp_json_key(json, figures[i].key);

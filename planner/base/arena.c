@@ -78,12 +78,13 @@ char *vp_arena_text(struct vp_arena *arena, const char *text, size_t n) {
 }
 
 char *vp_arena_printf(struct vp_arena *arena, const char *format, ...) {
+    char few[256]; /* nearly all texts fit, and are printed once */
     va_list args;
     va_start(args, format);
-    int n = vsnprintf(NULL, 0, format, args);
+    int n = vsnprintf(few, sizeof few, format, args);
     va_end(args);
-    if (n < 0)
-        return vp_arena_text(arena, "", 0);
+    if (n < (int)sizeof few)
+        return vp_arena_text(arena, few, n < 0 ? 0 : (size_t)n);
     char *text = vp_arena_alloc(arena, (size_t)n + 1);
     va_start(args, format);
     vsnprintf(text, (size_t)n + 1, format, args);

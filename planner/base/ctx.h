@@ -8,6 +8,8 @@
 #include "planner/base/io.h"
 #include "planner/base/status.h"
 
+struct vp_memo;
+
 struct vp_ctx {
     struct vp_arena *arena;
     struct vp_diags *diags;
@@ -16,6 +18,7 @@ struct vp_ctx {
     const char *user_profiles; /* folder of the user's own, looked at first; may be NULL */
     const char *home;          /* for "~" and the hub cache; may be NULL */
     const char *hub_cache;     /* local Hugging Face cache; may be NULL */
+    struct vp_memo *memo;      /* what was read before; NULL: everything is read anew (memo.h) */
 };
 
 #endif

@@ -10,7 +10,7 @@ struct vp_node *vp_node_get(const struct vp_node *map, const char *key) {
     if (!map || map->kind != VP_NODE_MAP)
         return NULL;
     for (uint32_t i = 0; i < map->count; i++)
-        if (strcmp(map->keys[i], key) == 0)
+        if (*map->keys[i] == *key && strcmp(map->keys[i], key) == 0)
             return map->items[i];
     return NULL;
 }
@@ -206,4 +206,28 @@ struct vp_node *vp_node_merge(struct vp_ctx *ctx, const struct vp_node *base,
         out->key_pos[at] = over->key_pos[i];
     }
     return out;
+}
+
+static const char *clone_text(struct vp_ctx *ctx, const char *text) {
+    return text ? vp_arena_text(ctx->arena, text, strlen(text)) : NULL;
+}
+
+struct vp_node *vp_node_clone(struct vp_ctx *ctx, const struct vp_node *node) {
+    if (!node)
+        return NULL;
+    struct vp_node *to = vp_node_new(ctx, node->kind, node->pos);
+    if (node->count > 0)
+        grow(ctx, to, node->count);
+    to->count = node->count;
+    to->text = clone_text(ctx, node->text);
+    to->pos.file = clone_text(ctx, node->pos.file);
+    for (uint32_t i = 0; i < node->count; i++) {
+        to->items[i] = vp_node_clone(ctx, node->items[i]);
+        if (node->kind != VP_NODE_MAP)
+            continue;
+        to->keys[i] = clone_text(ctx, node->keys[i]);
+        to->key_pos[i] = node->key_pos[i];
+        to->key_pos[i].file = clone_text(ctx, node->key_pos[i].file);
+    }
+    return to;
 }

@@ -63,5 +63,7 @@ void vp_node_set(struct vp_ctx *ctx, struct vp_node *map, const char *key, struc
 /* base with over laid on it: maps merge deeply, scalars and lists replace. Neither is changed. */
 struct vp_node *vp_node_merge(struct vp_ctx *ctx, const struct vp_node *base,
                               const struct vp_node *over);
+/* A copy that shares nothing with the original, not even texts. NULL for NULL. */
+struct vp_node *vp_node_clone(struct vp_ctx *ctx, const struct vp_node *node);
 
 #endif

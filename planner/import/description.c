@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "planner/base/memo.h"
 #include "planner/base/text.h"
 #include "planner/doc/safetensors.h"
 #include "planner/import/document.h"
@@ -461,8 +462,15 @@ static enum vp_status find_node(struct finding *f, const struct vp_node *node, c
     return find_text(f, node->text, base);
 }
 
-enum vp_status vp_description_find(struct vp_ctx *ctx, struct vp_description *out,
-                                   const struct vp_node *node, const char *base) {
+/* ---- the whole ---- */
+
+struct wanted {
+    const struct vp_node *node;
+    const char *base;
+};
+
+static enum vp_status find(struct vp_ctx *ctx, struct vp_description *out,
+                           const struct vp_node *node, const char *base) {
     struct finding f = {.ctx = ctx, .out = out, .pos = node->pos};
     uint32_t errors = ctx->diags->errors;
     *out = (struct vp_description){0};
@@ -471,5 +479,34 @@ enum vp_status vp_description_find(struct vp_ctx *ctx, struct vp_description *ou
         status = VP_ERR_ENV; /* a path whose kind could not be told was passed over */
     if (status == VP_OK && !out->source)
         out->source = out->config->pos.file;
+    return status;
+}
+
+static enum vp_status make(struct vp_ctx *ctx, const void **out, const void *from) {
+    const struct wanted *wanted = from;
+    struct vp_description *found = VP_NEW(ctx->arena, struct vp_description);
+    *out = found;
+    return find(ctx, found, vp_node_clone(ctx, wanted->node), wanted->base);
+}
+
+const char *vp_description_key(struct vp_ctx *ctx, const char *what, const struct vp_node *node,
+                               const char *base) {
+    const char *text = vp_document_show(ctx, node);
+    if (strcmp(text, "{...}") == 0 || strcmp(text, "[...]") == 0)
+        return NULL;
+    return vp_arena_printf(ctx->arena, "%s %s %s:%" PRIu32 ":%" PRIu32 " %d %s", what,
+                           base ? base : "", node->pos.file ? node->pos.file : "", node->pos.line,
+                           node->pos.column, (int)node->kind, text);
+}
+
+enum vp_status vp_description_find(struct vp_ctx *ctx, struct vp_description *out,
+                                   const struct vp_node *node, const char *base) {
+    struct wanted wanted = {node, base};
+    const void *found;
+    const char *key = ctx->memo ? vp_description_key(ctx, "description", node, base) : NULL;
+    if (!key)
+        return find(ctx, out, node, base);
+    enum vp_status status = vp_memo_get(ctx, &found, key, make, &wanted);
+    *out = *(const struct vp_description *)found;
     return status;
 }

@@ -22,5 +22,9 @@ struct vp_description {
 /* node: text or map, see model_reader.h. */
 enum vp_status vp_description_find(struct vp_ctx *ctx, struct vp_description *out,
                                    const struct vp_node *node, const char *base);
+/* What `what` of that node is remembered by (planner/base/memo.h); NULL: it is nested too deep for
+ * a text. */
+const char *vp_description_key(struct vp_ctx *ctx, const char *what, const struct vp_node *node,
+                               const char *base);
 
 #endif

@@ -1,7 +1,9 @@
 #include "planner/import/engine_profile.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+#include "planner/base/memo.h"
 #include "planner/base/text.h"
 #include "planner/base/units.h"
 #include "planner/import/engine_args.h"
@@ -117,6 +119,7 @@ static bool training_holds(struct vp_situation *s, const struct vp_node *row) {
     return !vp_node_bool(&flag, sharded) || flag == (parallel->fsdp || parallel->zero == 3);
 }
 
+/* What is asked here must be in key_of, too. */
 static bool holds(struct vp_situation *s, const struct vp_node *row) {
     const struct vp_node *env = vp_node_get(row, "env");
 
@@ -265,6 +268,27 @@ static void read_padding(struct vp_situation *s, struct vp_rules *out) {
         vp_rule_broken(s, row, "'mxfp4_padding' needs width and hidden");
 }
 
+/* Constants of served requests by class of card; an engine may have none. */
+static void read_latency(struct vp_situation *s, struct vp_rules *out) {
+    const struct vp_node *list = vp_node_get(s->root, "latency"), *row = NULL;
+    const char *source;
+
+    for (uint32_t i = 0; list && i < list->count && !row; i++)
+        if (holds(s, list->items[i]))
+            row = list->items[i];
+    if (!row)
+        return;
+#define X(member, what)                                                                            \
+    if (!vp_node_real(&out->latency.member, vp_node_get(row, #member)) ||                          \
+        !(out->latency.member >= 0))                                                               \
+        vp_rule_broken(s, row, "a latency row needs " #member);
+#include "planner/model/serving_constants.def"
+#undef X
+    source = vp_node_text(vp_node_get(row, "source"));
+    out->latency.engine = s->scenario->engine.name;
+    out->latency.source = (struct vp_fit_source){"", source ? source : ""};
+}
+
 /* The rules' range: an older version is refused, a newer one goes by the newest rules. */
 static enum vp_status check_version(struct vp_situation *s) {
     const struct vp_node *training =
@@ -372,9 +396,19 @@ static void read_sglang(struct vp_situation *s, struct vp_rules *out) {
     read_lora(s, out);
 }
 
-enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
-                             struct vp_engine_profile *profile,
-                             const struct vp_scenario *scenario) {
+enum vp_status vp_engine_overheads_row(struct vp_ctx *ctx, const struct vp_node **out,
+                                       struct vp_engine_profile *profile,
+                                       const struct vp_scenario *scenario) {
+    enum vp_status status = vp_engine_profile_open(ctx, profile, scenario->engine.name);
+    struct vp_situation s = {
+        .ctx = ctx, .scenario = scenario, .root = profile->root, .path = profile->path};
+    *out = status == VP_OK ? pick(&s, vp_node_get(s.root, "overheads"), "overheads") : NULL;
+    return status == VP_OK && !*out ? VP_ERR_INPUT : status;
+}
+
+static enum vp_status read_rules(struct vp_ctx *ctx, struct vp_rules *out,
+                                 struct vp_engine_profile *profile,
+                                 const struct vp_scenario *scenario) {
     enum vp_status status = vp_engine_profile_open(ctx, profile, scenario->engine.name);
     struct vp_situation s = {
         .ctx = ctx, .scenario = scenario, .root = profile->root, .path = profile->path};
@@ -409,7 +443,73 @@ enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
     read_activation(&s, out);
     read_overheads(&s, out);
     read_padding(&s, out);
+    read_latency(&s, out);
     return s.broken ? VP_ERR_INPUT : VP_OK;
+}
+
+/* Rows of a training framework ask for arguments, which have any number of values. */
+static bool asks_args(const struct vp_node *node) {
+    if (vp_node_get(node, "args") || vp_node_get(node, "from_arg"))
+        return true;
+    for (uint32_t i = 0; i < node->count; i++)
+        if (asks_args(node->items[i]))
+            return true;
+    return false;
+}
+
+static enum vp_status make_asks(struct vp_ctx *ctx, const void **out, const void *from) {
+    bool *asks = VP_NEW(ctx->arena, bool);
+    *asks = asks_args(from);
+    *out = asks;
+    return VP_OK;
+}
+
+static const char *or_none(const char *text) { return text ? text : ""; }
+
+/* All that `holds` and the messages ask of a scenario but its arguments. */
+static const char *key_of(struct vp_ctx *ctx, const struct vp_scenario *scenario) {
+    const struct vp_engine *engine = &scenario->engine;
+    const struct vp_hardware *hw = &scenario->hardware;
+    const struct vp_model *model = scenario->model;
+    const struct vp_pos *pos = &scenario->source[VP_F_VERSION].pos;
+    bool rms = model && model->block_count > 0 && model->blocks[0].norm == VP_NORM_RMS;
+    bool sharded = scenario->parallel.fsdp || scenario->parallel.zero == 3;
+    struct vp_buf key = {.arena = ctx->arena};
+    vp_buf_add(&key,
+               vp_arena_printf(
+                   ctx->arena,
+                   "rules|%s|%s|%s|%s|%s|%s|%d|%d|%" PRIu64 "|%" PRIu64 "|%" PRIu32 ":%" PRIu32,
+                   engine->name, engine->version_text, or_none(hw->gpu.id), or_none(hw->gpu.vendor),
+                   or_none(hw->gpu.arch), or_none(model ? model->model_type : NULL), rms, sharded,
+                   hw->memory_bytes >> 30, scenario->parallel.tensor, pos->line, pos->column));
+    for (uint32_t i = 0; i < engine->env_count; i++)
+        vp_buf_printf(&key, "|%s=%s", engine->env[i].key, engine->env[i].value);
+    return vp_buf_text(&key);
+}
+
+static enum vp_status make_rules(struct vp_ctx *ctx, const void **out, const void *from) {
+    struct vp_rules *rules = VP_NEW(ctx->arena, struct vp_rules);
+    struct vp_engine_profile profile = {.root = NULL};
+    *out = rules;
+    return read_rules(ctx, rules, &profile, from);
+}
+
+enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
+                             struct vp_engine_profile *profile,
+                             const struct vp_scenario *scenario) {
+    const void *found;
+    enum vp_status status = vp_engine_profile_open(ctx, profile, scenario->engine.name);
+    if (status != VP_OK)
+        return status;
+    if (!ctx->memo || scenario->training)
+        return read_rules(ctx, out, profile, scenario);
+    vp_memo_get(ctx, &found, vp_arena_printf(ctx->arena, "asks %s", scenario->engine.name),
+                make_asks, profile->root);
+    if (*(const bool *)found)
+        return read_rules(ctx, out, profile, scenario);
+    status = vp_memo_get(ctx, &found, key_of(ctx, scenario), make_rules, scenario);
+    *out = *(const struct vp_rules *)found;
+    return status;
 }
 
 enum vp_status vp_engine_newest(struct vp_ctx *ctx, const char **out,

@@ -19,6 +19,10 @@ enum vp_status vp_rules_read(struct vp_ctx *ctx, struct vp_rules *out,
 /* The newest version that the profile knows, for a scenario without engine.version. */
 enum vp_status vp_engine_newest(struct vp_ctx *ctx, const char **out,
                                 struct vp_engine_profile *profile, const char *engine);
+/* The row of `overheads` that the rules of this scenario come from. */
+enum vp_status vp_engine_overheads_row(struct vp_ctx *ctx, const struct vp_node **out,
+                                       struct vp_engine_profile *profile,
+                                       const struct vp_scenario *scenario);
 enum vp_status vp_engine_list(struct vp_ctx *ctx, char ***names, size_t *count);
 
 #endif

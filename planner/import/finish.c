@@ -139,6 +139,8 @@ enum vp_status vp_scenario_finish(struct vp_ctx *ctx, struct vp_scenario *scenar
         check_serving(ctx, scenario);
     vp_finish_parallel(ctx, scenario);
     enum vp_status status = vp_finish_hardware(ctx, scenario);
+    if (status == VP_OK)
+        status = vp_finish_calibration(ctx, scenario);
     status = worst(status, vp_finish_version(ctx, &profile, scenario));
     bool resolved = status == VP_OK && ctx->diags->errors == errors;
     if (scenario->model)

@@ -80,7 +80,11 @@ void vp_finish_parallel(struct vp_ctx *ctx, struct vp_scenario *s) {
                  vp_finish_is_given(s, VP_F_DATA);
     vp_finish_number(s, VP_F_TENSOR, &p->tensor, 1, VP_ORIGIN_DEFAULT, ONE);
     vp_finish_number(s, VP_F_PIPELINE, &p->pipeline, 1, VP_ORIGIN_DEFAULT, ONE);
-    vp_finish_number(s, VP_F_DATA, &p->data, 1, VP_ORIGIN_DEFAULT, ONE);
+    bool attention = s->engine.kind == VP_ENGINE_VLLM && vp_finish_is_given(s, VP_F_ATTENTION_DATA);
+    vp_finish_number(
+        s, VP_F_DATA, &p->data, attention ? p->attention_data : 1,
+        attention ? VP_ORIGIN_DERIVED : VP_ORIGIN_DEFAULT,
+        attention ? "in vllm the attention's data-parallel ranks are those of parallel.data" : ONE);
     vp_finish_number(s, VP_F_CONTEXT_PARALLEL, &p->context, 1, VP_ORIGIN_DEFAULT, ONE);
     vp_finish_number(s, VP_F_ATTENTION_DATA, &p->attention_data, 1, VP_ORIGIN_DEFAULT, ONE);
     resolve_expert(ctx, s);

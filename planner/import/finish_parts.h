@@ -31,6 +31,9 @@ static inline bool vp_finish_number(struct vp_scenario *scenario, enum vp_field 
 void vp_finish_parallel(struct vp_ctx *ctx, struct vp_scenario *scenario);
 void vp_finish_layout(struct vp_ctx *ctx, const struct vp_scenario *scenario);
 enum vp_status vp_finish_hardware(struct vp_ctx *ctx, struct vp_scenario *scenario);
+/* What measurements of its GPU say: the file that the scenario names, else the profile of the GPU
+ * where there is one; needs hardware. */
+enum vp_status vp_finish_calibration(struct vp_ctx *ctx, struct vp_scenario *scenario);
 enum vp_status vp_finish_precision(struct vp_ctx *ctx, struct vp_scenario *scenario);
 enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_engine_profile *profile,
                                  struct vp_scenario *scenario);

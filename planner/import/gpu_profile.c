@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/base/memo.h"
 #include "planner/base/text.h"
 #include "planner/import/profile.h"
 
@@ -257,8 +258,25 @@ static enum vp_status read_profile(struct vp_ctx *ctx, struct vp_gpu *out,
     return VP_ERR_INPUT;
 }
 
-enum vp_status vp_gpu_read(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *node) {
+static enum vp_status read_named(struct vp_ctx *ctx, const void **out, const void *from) {
+    const struct vp_node *node = from;
+    struct vp_gpu *gpu = VP_NEW(ctx->arena, struct vp_gpu);
     struct vp_profile profile;
+    *out = gpu;
+    enum vp_status status = find(ctx, &profile, node->text);
+    if (status != VP_OK)
+        return status;
+    return profile.root ? read_profile(ctx, gpu, &profile) : unknown(ctx, node);
+}
+
+/* A name and where it stands, for the messages. */
+static const char *key_of(struct vp_ctx *ctx, const struct vp_node *node) {
+    return vp_arena_printf(ctx->arena, "gpu %s %" PRIu32 ":%" PRIu32, node->text, node->pos.line,
+                           node->pos.column);
+}
+
+enum vp_status vp_gpu_read(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *node) {
+    const void *found;
     *out = (struct vp_gpu){0};
     if (node->kind == VP_NODE_MAP)
         return read_map(ctx, out, node) ? VP_OK : VP_ERR_INPUT;
@@ -267,10 +285,9 @@ enum vp_status vp_gpu_read(struct vp_ctx *ctx, struct vp_gpu *out, const struct 
                     "hardware.gpu must be a name or a map, not %s", vp_node_kind_name(node->kind));
         return VP_ERR_INPUT;
     }
-    enum vp_status status = find(ctx, &profile, node->text);
-    if (status != VP_OK)
-        return status;
-    return profile.root ? read_profile(ctx, out, &profile) : unknown(ctx, node);
+    enum vp_status status = vp_memo_get(ctx, &found, key_of(ctx, node), read_named, node);
+    *out = *(const struct vp_gpu *)found;
+    return status;
 }
 
 /* ---- partitions ---- */

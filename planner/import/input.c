@@ -9,10 +9,15 @@
 
 struct reading {
     struct vp_ctx *ctx;
+    const struct vp_found *input;
     struct vp_scenarios *out;
     const struct vp_setting *settings;
     size_t setting_count;
-    const char *base;       /* folder for relative paths of a file */
+};
+
+struct finding {
+    struct vp_ctx *ctx;
+    struct vp_found *out;
     const char *first_name; /* what a scenario without a name is called */
 };
 
@@ -37,12 +42,6 @@ static void set_name(struct vp_scenario *scenario, const char *name) {
         .origin = VP_ORIGIN_DEFAULT, .why = name ? "where it stands" : "the model's name"};
 }
 
-/* Room for the scenarios of an input. */
-static void expect(struct reading *r, size_t count) {
-    r->out->items = VP_NEW_ARRAY(r->ctx->arena, count, struct vp_scenario *);
-    r->out->each = VP_NEW_ARRAY(r->ctx->arena, count, struct vp_scenario_read_result);
-}
-
 /* Scenarios share `defaults:`: its faults belong to each of them, but are told once in all. */
 static enum vp_status read_one(struct reading *r, const struct vp_node *root, const char *name) {
     struct vp_ctx *outer = r->ctx, own = *outer;
@@ -53,7 +52,7 @@ static enum vp_status read_one(struct reading *r, const struct vp_node *root, co
     found->arena = own.arena;
     r->ctx = &own;
     enum vp_status status =
-        vp_scenario_read(&own, scenario, root, r->base, r->settings, r->setting_count);
+        vp_scenario_read(&own, scenario, root, r->input->base, r->settings, r->setting_count);
     if (status == VP_OK)
         status = vp_scenario_finish(&own, scenario);
     else if (status == VP_ERR_INPUT)
@@ -74,6 +73,15 @@ static enum vp_status worse(enum vp_status a, enum vp_status b) {
 }
 
 /* ---- files with scenarios ---- */
+
+/* Room for the scenarios of an input. */
+static void expect(struct finding *f, size_t count) {
+    f->out->items = VP_NEW_ARRAY(f->ctx->arena, count, struct vp_found_item);
+}
+
+static void add(struct finding *f, const struct vp_node *root, const char *name) {
+    f->out->items[f->out->count++] = (struct vp_found_item){root, name};
+}
 
 static bool check_version(struct vp_ctx *ctx, const struct vp_node *root) {
     const struct vp_node *version = vp_node_get(root, "vramplan");
@@ -135,12 +143,11 @@ static bool is_map_or_null(struct vp_ctx *ctx, const struct vp_node *node, const
     return false;
 }
 
-static enum vp_status read_list(struct reading *r, const struct vp_node *root, const char *wanted) {
-    struct vp_ctx *ctx = r->ctx;
+static enum vp_status find_list(struct finding *f, const struct vp_node *root, const char *wanted) {
+    struct vp_ctx *ctx = f->ctx;
     const struct vp_node *defaults = vp_node_get(root, "defaults");
     const struct vp_node *list = vp_node_get(root, "scenarios");
     uint32_t errors = ctx->diags->errors;
-    enum vp_status status = VP_OK;
     bool found = false;
     check_list_keys(ctx, root);
     if (!is_map_or_null(ctx, defaults, "defaults") || !is_map_or_null(ctx, list, "scenarios"))
@@ -151,7 +158,7 @@ static enum vp_status read_list(struct reading *r, const struct vp_node *root, c
         return VP_ERR_INPUT;
     }
     struct vp_node *empty = vp_node_new(ctx, VP_NODE_MAP, list->pos);
-    expect(r, list->count);
+    expect(f, list->count);
     for (uint32_t i = 0; i < list->count; i++) {
         if (wanted && strcmp(list->keys[i], wanted) != 0)
             continue;
@@ -160,39 +167,41 @@ static enum vp_status read_list(struct reading *r, const struct vp_node *root, c
             continue;
         const struct vp_node *own = vp_node_is_null(list->items[i]) ? empty : list->items[i];
         const struct vp_node *base = vp_node_is_null(defaults) ? empty : defaults;
-        status = worse(status, read_one(r, vp_node_merge(ctx, base, own), list->keys[i]));
+        add(f, vp_node_merge(ctx, base, own), list->keys[i]);
     }
     if (!found)
         return no_such_scenario(ctx, root, wanted, list->keys, list->count);
-    return ctx->diags->errors > errors ? worse(status, VP_ERR_INPUT) : status;
+    return ctx->diags->errors > errors ? VP_ERR_INPUT : VP_OK;
 }
 
-static enum vp_status read_file_root(struct reading *r, const struct vp_node *root,
-                                     const char *wanted) {
-    if (!check_version(r->ctx, root))
+static enum vp_status find_in_file(struct finding *f, const struct vp_node *root,
+                                   const char *wanted) {
+    if (!check_version(f->ctx, root))
         return VP_ERR_INPUT;
     if (vp_node_get(root, "scenarios") || vp_node_get(root, "defaults"))
-        return read_list(r, root, wanted);
+        return find_list(f, root, wanted);
     const char *name = vp_node_text(vp_node_get(root, "name"));
     if (wanted && !vp_text_eq(name, wanted))
-        return no_such_scenario(r->ctx, root, wanted, &name, name != NULL);
-    expect(r, 1);
-    return read_one(r, root, r->first_name);
+        return no_such_scenario(f->ctx, root, wanted, &name, name != NULL);
+    expect(f, 1);
+    add(f, root, f->first_name);
+    return VP_OK;
 }
 
 /* ---- inputs that name a model ---- */
 
 /* model: the text as the user typed it, or a description from standard input. */
-static enum vp_status read_model(struct reading *r, struct vp_node *model) {
-    struct vp_node *root = vp_node_new(r->ctx, VP_NODE_MAP, model->pos);
-    vp_node_set(r->ctx, root, "model", model->pos, model);
-    r->base = NULL;
-    expect(r, 1);
-    return read_one(r, root, NULL);
+static enum vp_status find_model(struct finding *f, struct vp_node *model) {
+    struct vp_node *root = vp_node_new(f->ctx, VP_NODE_MAP, model->pos);
+    vp_node_set(f->ctx, root, "model", model->pos, model);
+    f->out->base = NULL;
+    expect(f, 1);
+    add(f, root, NULL);
+    return VP_OK;
 }
 
-static enum vp_status read_model_text(struct reading *r, const char *text) {
-    return read_model(r, vp_node_scalar(r->ctx, VP_NODE_TEXT, text, (struct vp_pos){0}));
+static enum vp_status find_model_text(struct finding *f, const char *text) {
+    return find_model(f, vp_node_scalar(f->ctx, VP_NODE_TEXT, text, (struct vp_pos){0}));
 }
 
 static bool has_any(const struct vp_node *map, const char *const *keys, size_t count) {
@@ -218,26 +227,26 @@ static bool is_scenario(const struct vp_node *root) {
            (!is_model(root) && has_any(root, LIKELY, sizeof LIKELY / sizeof *LIKELY));
 }
 
-static enum vp_status read_document(struct reading *r, struct vp_node *root, const char *path,
-                                    const char *wanted) {
+static enum vp_status find_in_document(struct finding *f, struct vp_node *root, const char *path,
+                                       const char *wanted) {
     /* a pipe cannot be read again */
-    bool once = strcmp(path, "-") == 0 || vp_io_kind(r->ctx, path) != VP_FILE_REGULAR;
+    bool once = strcmp(path, "-") == 0 || vp_io_kind(f->ctx, path) != VP_FILE_REGULAR;
     if (root->kind == VP_NODE_MAP && is_scenario(root))
-        return read_file_root(r, root, wanted);
+        return find_in_file(f, root, wanted);
     if (root->kind == VP_NODE_MAP && is_model(root)) {
         if (wanted)
-            return no_such_scenario(r->ctx, root, wanted, NULL, 0);
-        return once ? read_model(r, root) : read_model_text(r, path);
+            return no_such_scenario(f->ctx, root, wanted, NULL, 0);
+        return once ? find_model(f, root) : find_model_text(f, path);
     }
     struct vp_pos pos = root->pos.file ? root->pos : (struct vp_pos){.file = path};
     if (root->kind == VP_NODE_MAP)
-        vp_diag_add(r->ctx->diags, VP_D_BAD_VALUE, &pos,
+        vp_diag_add(f->ctx->diags, VP_D_BAD_VALUE, &pos,
                     "this is neither a scenario nor a model description");
     else
-        vp_diag_add(r->ctx->diags, VP_D_BAD_VALUE, &pos,
+        vp_diag_add(f->ctx->diags, VP_D_BAD_VALUE, &pos,
                     "a scenario or a model description must be a map (a JSON object), not %s",
                     root->kind == VP_NODE_NULL ? "empty" : vp_node_kind_name(root->kind));
-    vp_diag_hint(r->ctx->diags, "a scenario begins with `vramplan: 1`; a model description has "
+    vp_diag_hint(f->ctx->diags, "a scenario begins with `vramplan: 1`; a model description has "
                                 "the keys of a config.json");
     return VP_ERR_INPUT;
 }
@@ -263,8 +272,8 @@ static bool is_document(struct vp_ctx *ctx, const char *path) {
     return kind == VP_FILE_REGULAR || kind == VP_FILE_OTHER; /* a pipe: <(...) */
 }
 
-static enum vp_status read_any(struct reading *r, const char *input) {
-    struct vp_ctx *ctx = r->ctx;
+static enum vp_status find_any(struct finding *f, const char *input) {
+    struct vp_ctx *ctx = f->ctx;
     const char *wanted;
     struct vp_node *root;
     const char *path = vp_document_expand(ctx, split_name(ctx, &wanted, input));
@@ -272,31 +281,50 @@ static enum vp_status read_any(struct reading *r, const char *input) {
     if (!from_stdin && !is_document(ctx, path)) {
         bool file = vp_text_ends(path, ".yaml") || vp_text_ends(path, ".yml");
         if (!wanted && !file)
-            return read_model_text(r, path); /* says what it is not when there is none */
+            return find_model_text(f, path); /* says what it is not when there is none */
     }
     enum vp_status status = vp_document_read(ctx, &root, path);
     if (status != VP_OK)
         return status;
     if (!from_stdin) {
-        r->base = vp_io_dirname(ctx, path);
-        r->first_name = vp_document_stem(ctx, path);
+        f->out->base = vp_io_dirname(ctx, path);
+        f->first_name = vp_document_stem(ctx, path);
     }
-    return read_document(r, root, path, wanted);
+    return find_in_document(f, root, path, wanted);
 }
 
-enum vp_status vp_input_read(struct vp_ctx *ctx, struct vp_scenarios *out, const char *input,
-                             const struct vp_setting *settings, size_t setting_count) {
+enum vp_status vp_input_find(struct vp_ctx *ctx, struct vp_found *out, const char *input) {
     struct vp_ctx own = *ctx;
-    struct reading r = {
-        .ctx = &own, .out = out, .settings = settings, .setting_count = setting_count};
-    *out = (struct vp_scenarios){.shared = VP_NEW(ctx->arena, struct vp_diags)};
-    out->shared->arena = ctx->arena;
-    own.diags = out->shared;
-    enum vp_status status = read_any(&r, input);
-    if (status == VP_OK && out->shared->errors > 0)
-        status = VP_ERR_ENV; /* a path whose kind could not be told was passed over */
+    struct finding f = {.ctx = &own, .out = out};
+    *out = (struct vp_found){.diags = VP_NEW(ctx->arena, struct vp_diags)};
+    out->diags->arena = ctx->arena;
+    own.diags = out->diags;
+    out->status = find_any(&f, input);
+    if (out->status == VP_OK && out->diags->errors > 0)
+        out->status = VP_ERR_ENV; /* a path whose kind could not be told was passed over */
+    return out->status;
+}
+
+enum vp_status vp_input_finish(struct vp_ctx *ctx, struct vp_scenarios *out,
+                               const struct vp_found *input, const struct vp_setting *settings,
+                               size_t setting_count) {
+    struct vp_ctx own = *ctx;
+    struct reading r = {&own, input, out, settings, setting_count};
+    enum vp_status status = input->status;
+    *out = (struct vp_scenarios){.shared = input->diags};
+    out->items = VP_NEW_ARRAY(ctx->arena, input->count, struct vp_scenario *);
+    out->each = VP_NEW_ARRAY(ctx->arena, input->count, struct vp_scenario_read_result);
+    for (size_t i = 0; i < input->count; i++)
+        status = worse(status, read_one(&r, input->items[i].root, input->items[i].name));
     vp_diags_merge(ctx->diags, out->shared);
     for (size_t i = 0; i < out->each_count; i++)
         vp_diags_merge(ctx->diags, out->each[i].diags);
     return status;
+}
+
+enum vp_status vp_input_read(struct vp_ctx *ctx, struct vp_scenarios *out, const char *input,
+                             const struct vp_setting *settings, size_t setting_count) {
+    struct vp_found found;
+    vp_input_find(ctx, &found, input);
+    return vp_input_finish(ctx, out, &found, settings, setting_count);
 }

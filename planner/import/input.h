@@ -6,6 +6,7 @@
 #ifndef VP_IMPORT_INPUT_H
 #define VP_IMPORT_INPUT_H
 
+#include "planner/doc/node.h"
 #include "planner/model/scenario.h"
 
 /* One field given on the command line; it outranks everything. */
@@ -32,6 +33,26 @@ struct vp_scenarios {
     struct vp_diags *shared; /* of the input itself */
 };
 
+/* What an input holds, before any scenario of it is read. */
+struct vp_found_item {
+    const struct vp_node *root; /* one scenario, `defaults:` merged in */
+    const char *name;           /* what it is called when it does not say; NULL: like its model */
+};
+struct vp_found {
+    struct vp_found_item *items;
+    size_t count;
+    const char *base;       /* folder for relative paths; NULL: the current one */
+    struct vp_diags *diags; /* of the input itself */
+    enum vp_status status;  /* of the input itself; not VP_OK: items may be there all the same */
+};
+
+/* The first half of vp_input_read: reads the files that the input itself is made of. Faults are in
+ * out->diags only. */
+enum vp_status vp_input_find(struct vp_ctx *ctx, struct vp_found *out, const char *input);
+/* The second half; may be repeated with other settings, by several threads. */
+enum vp_status vp_input_finish(struct vp_ctx *ctx, struct vp_scenarios *out,
+                               const struct vp_found *input, const struct vp_setting *settings,
+                               size_t setting_count);
 /* Faults of all scenarios, each told once, are in the context's diagnostics; on VP_OK every
  * scenario is finished (all defaults resolved, model frozen). */
 enum vp_status vp_input_read(struct vp_ctx *ctx, struct vp_scenarios *out, const char *input,

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "planner/base/memo.h"
 #include "planner/base/text.h"
 #include "planner/import/blocks.h"
 #include "planner/import/checkpoint.h"
@@ -125,8 +126,8 @@ static enum vp_status build(struct vp_ctx *ctx, struct vp_model *model,
     return vp_hf_read(ctx, model, d->config, d->hf_quant);
 }
 
-enum vp_status vp_model_read(struct vp_ctx *ctx, struct vp_model **out, const struct vp_node *node,
-                             const char *base) {
+static enum vp_status read_model(struct vp_ctx *ctx, struct vp_model **out,
+                                 const struct vp_node *node, const char *base) {
     struct vp_description d;
     *out = NULL;
     enum vp_status status = vp_description_find(ctx, &d, node, base);
@@ -151,6 +152,31 @@ enum vp_status vp_model_read(struct vp_ctx *ctx, struct vp_model **out, const st
     check_name(ctx, model, model->name);
     *out = model;
     return VP_OK;
+}
+
+struct wanted {
+    const struct vp_node *node;
+    const char *base;
+};
+
+static enum vp_status make(struct vp_ctx *ctx, const void **out, const void *from) {
+    const struct wanted *wanted = from;
+    struct vp_model *model;
+    enum vp_status status = read_model(ctx, &model, vp_node_clone(ctx, wanted->node), wanted->base);
+    *out = model;
+    return status;
+}
+
+enum vp_status vp_model_read(struct vp_ctx *ctx, struct vp_model **out, const struct vp_node *node,
+                             const char *base) {
+    struct wanted wanted = {node, base};
+    const void *found;
+    const char *key = ctx->memo ? vp_description_key(ctx, "model", node, base) : NULL;
+    if (!key)
+        return read_model(ctx, out, node, base);
+    enum vp_status status = vp_memo_get(ctx, &found, key, make, &wanted);
+    *out = status == VP_OK ? vp_model_copy(ctx->arena, found) : NULL;
+    return status;
 }
 
 enum vp_status vp_model_description(struct vp_ctx *ctx, struct vp_node **out, const char **source,

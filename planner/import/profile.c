@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "planner/base/memo.h"
 #include "planner/base/text.h"
 #include "planner/doc/yaml.h"
 
@@ -154,8 +155,8 @@ static enum vp_status no_profiles(struct vp_ctx *ctx, const struct vp_profile_ki
     return VP_ERR_ENV;
 }
 
-enum vp_status vp_profile_find(struct vp_ctx *ctx, struct vp_profile *out,
-                               const struct vp_profile_kind *kind, const char *name) {
+static enum vp_status find(struct vp_ctx *ctx, struct vp_profile *out,
+                           const struct vp_profile_kind *kind, const char *name) {
     const char *folder[2];
     uint32_t errors = ctx->diags->errors;
     size_t count = folders_of(ctx, folder, kind);
@@ -176,6 +177,31 @@ enum vp_status vp_profile_find(struct vp_ctx *ctx, struct vp_profile *out,
     }
     /* A folder or file whose kind could not be told was told as a fault, and passed over. */
     return status == VP_OK && ctx->diags->errors > errors ? VP_ERR_ENV : status;
+}
+
+struct wanted {
+    const struct vp_profile_kind *kind;
+    const char *name;
+};
+
+static enum vp_status make(struct vp_ctx *ctx, const void **out, const void *from) {
+    const struct wanted *wanted = from;
+    struct vp_profile *profile = VP_NEW(ctx->arena, struct vp_profile);
+    *out = profile;
+    return find(ctx, profile, wanted->kind, wanted->name);
+}
+
+enum vp_status vp_profile_find(struct vp_ctx *ctx, struct vp_profile *out,
+                               const struct vp_profile_kind *kind, const char *name) {
+    struct wanted wanted = {kind, name};
+    const void *found;
+    if (!ctx->memo)
+        return find(ctx, out, kind, name);
+    enum vp_status status =
+        vp_memo_get(ctx, &found, vp_arena_printf(ctx->arena, "profile %s %s", kind->folder, name),
+                    make, &wanted);
+    *out = *(const struct vp_profile *)found;
+    return status;
 }
 
 /* Two sorted lists into one without doubles. */

@@ -257,6 +257,16 @@ static void read_fields(struct vp_reading *r, const struct vp_node *root) {
     vp_scenario_read_budget(r, vp_node_get(root, "budget"));
 }
 
+/* A path in a file starts at the file. */
+static void place_calibration(struct vp_reading *r, const char *base) {
+    struct vp_scenario *s = r->out;
+    bool flag = s->source[VP_F_CALIBRATION].origin == VP_ORIGIN_FLAG;
+    if (!s->calibration)
+        return;
+    const char *path = vp_document_expand(r->ctx, s->calibration);
+    s->calibration_path = flag ? path : vp_io_join(r->ctx, base, path);
+}
+
 /* What depends on which engine it is. */
 static void read_engine_parts(struct vp_reading *r, const struct vp_node *const tree[2]) {
     for (int i = 0; i < 2; i++) {
@@ -376,6 +386,7 @@ enum vp_status vp_scenario_read(struct vp_ctx *ctx, struct vp_scenario *out,
         r.from_flags = i == 0;
         read_fields(&r, tree[i]);
     }
+    place_calibration(&r, base);
     if (check_engine(&r))
         read_engine_parts(&r, tree);
     keep_default(&r);

@@ -31,7 +31,8 @@ struct vp_kernels {
     double intranode_gbs;                     /* per direction and device */
     double internode_gbs;
     uint64_t node_devices;
-    bool graphs; /* kernels run from a captured graph */
+    bool graphs;                  /* kernels run from a captured graph */
+    bool other_release[VP_RATES]; /* products were measured with another release of the engine */
 };
 
 /* The kernels of a scenario's worst card, with its links. */
@@ -46,6 +47,11 @@ struct vp_gemm_shape {
     double stored_bytes;
 };
 struct vp_time vp_gemm_time(const struct vp_kernels *kernels, const struct vp_gemm_shape *gemm);
+
+/* A measured kind of kernel at a shape: the form, its anchors and the interval that the fit's
+ * errors give. What products and attention below come from where they are as measured. */
+struct vp_form_case;
+struct vp_time vp_fitted_time(const struct vp_form_fit *fit, const struct vp_form_case *c);
 
 /* Attention of one layer over `batch` sequences: `fresh` query tokens each, after `past` cached
  * ones. */

@@ -31,15 +31,4 @@ struct vp_latency {
     const char *why; /* of the basis: which calibration, or what is missing; NULL: none */
 };
 
-/* A serving scenario (vLLM, SGLang, transformers). */
-void vp_latency_serve(struct vp_arena *arena, struct vp_latency *out,
-                      const struct vp_scenario *scenario);
-/* llama.cpp and ollama: by the device each layer is on. */
-void vp_latency_llama(struct vp_arena *arena, struct vp_latency *out,
-                      const struct vp_scenario *scenario);
-/* A training step: all micro batches, the slowest pipeline stage, recomputation, communication,
- * optimizer. */
-void vp_latency_train(struct vp_arena *arena, struct vp_latency *out,
-                      const struct vp_scenario *scenario);
-
 #endif

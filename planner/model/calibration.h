@@ -1,6 +1,6 @@
 /* What measurements of one GPU say, as plain values: constants of the forms in planner/latency/,
  * tables that are interpolated, what a process takes of its memory. Made by `calibrate`
- * (planner/latency/fit_*.h), written as profiles/calibration/NAME.yaml, read by
+ * (planner/latency/fit.h), written as profiles/calibration/NAME.yaml, read by
  * planner/import/calibration_reader.h; belongs to the arena it was made in. A part that was not
  * measured is not known: its user falls back to the card's class (planner/latency/kernels.h). */
 #ifndef VP_MODEL_CALIBRATION_H
@@ -21,8 +21,7 @@ enum vp_rate {
     VP_RATES
 };
 
-/* How well a form meets rows: those it was fitted to, and each held out in turn where that was
- * done. */
+/* How well a form meets rows that it was not fitted to (groups of the rows held out in turn). */
 struct vp_fit_quality {
     uint32_t rows;
     double median, p90; /* of |predicted / measured - 1| */
@@ -34,43 +33,48 @@ struct vp_fit_source {
     const char *origin;  /* file, table or probe */
 };
 
-/* A measured case that its form misses, and by how much: log(measured / predicted). Neighbours of a
- * shape correct the form's answer. */
+enum vp_form { VP_FORM_GEMM, VP_FORM_PREFILL, VP_FORM_DECODE, VP_FORMS };
+
+enum vp_form_constant {
+#define X(form, name, text, least, most, what) VP_C_##name,
+#include "planner/model/calibration.def"
+#undef X
+    VP_FORM_CONSTANT_COUNT
+};
+
+struct vp_constant_info {
+    enum vp_form form;
+    const char *name;
+    double least, most;
+    const char *what;
+};
+extern const struct vp_constant_info vp_constants[VP_FORM_CONSTANT_COUNT];
+
+/* A shape that a form was fitted to. gemm: m, n, k. Attention: sequences, tokens (fresh ones of a
+ * prefill, cached ones of a decode), heads, KV heads, head size. */
+enum { VP_SHAPE_SIZES = 5 };
+struct vp_shape {
+    double size[VP_SHAPE_SIZES];
+};
+/* 3 or 5 */
+uint32_t vp_shape_sizes(enum vp_form form);
+const char *vp_shape_size_name(enum vp_form form, uint32_t i); /* "m", "batch", ... */
+
+/* A measured shape that the form misses, and by how much: log(measured / predicted). Neighbours of
+ * a shape correct the form's answer (planner/latency/anchors.h). */
 struct vp_anchor {
-    double at[3]; /* log2 of m, n, k; or of what spans the attention's shapes */
-    double log_ratio;
+    float at[VP_SHAPE_SIZES]; /* log2 of its sizes */
+    float log_ratio;
 };
 
-/* One matrix product [m, k] x [k, n], microseconds. */
-struct vp_gemm_fit {
+/* The time of one kind of kernel: its form's constants and how the form is corrected. */
+struct vp_form_fit {
     bool known;
-    double launch_us;
-    double quantise_ps; /* per element of the activation; 0: it comes in its format */
-    double tflops;      /* reached with tiles enough */
-    double memory_gbs;  /* of weights that come from device memory */
-    double cache_gbs;   /* of weights that stay in the last-level cache */
-    double ctas;        /* tiles that saturate the memory, as a share of the compute units */
-    double wave;        /* share of the whole-wave cost; 0: waves are hidden */
-    double serial_ns;   /* per element of k: the loop of one tile */
-    double norm;        /* exponent that joins compute, memory and serial time */
-    double tile_m, tile_n;
+    double constant[VP_FORM_CONSTANT_COUNT]; /* those of its own form */
     struct vp_anchor *anchors;
     uint32_t anchor_count;
-    double least[3], most[3]; /* m, n, k of the rows */
-    struct vp_fit_quality quality;
-    struct vp_fit_source source;
-};
-
-enum { VP_ATTENTION_CONSTANTS = 10 };
-
-/* Attention of one layer, microseconds. The constants are named in planner/latency/attention.def.
- */
-struct vp_attention_fit {
-    bool known;
-    double constant[VP_ATTENTION_CONSTANTS];
-    struct vp_anchor *anchors;
-    uint32_t anchor_count;
-    double least[3], most[3];
+    double reach; /* of an anchor, in doublings of a size; 0: none */
+    struct vp_shape least, most;
     struct vp_fit_quality quality;
     struct vp_fit_source source;
 };
@@ -92,33 +96,29 @@ struct vp_reduce_fit {
 /* What an engine's process adds to its kernels, fitted to served requests of one GPU. Microseconds.
  */
 struct vp_serving_fit {
-    const char *engine;    /* "vllm" */
-    double step_us;        /* host time of one step */
-    double layer_us;       /* per layer: small kernels, launches, gaps */
-    double sequence_us;    /* per sequence and step: sampling, scheduling */
-    double kernel_scale;   /* kernels in the engine over kernels alone */
-    double first_us;       /* per request before its first token: HTTP, tokenizer, scheduling */
-    double first_token_us; /* per token of its prompt beside the kernels */
+    const char *engine; /* "vllm" */
+#define X(member, what) double member;
+#include "planner/model/serving_constants.def"
+#undef X
     struct vp_fit_quality tpot, ttft;
     struct vp_fit_source source;
 };
 
 /* What a process takes of a device. 0: not measured. */
 struct vp_memory_constants {
-    uint64_t context_bytes;     /* with the first kernel loaded */
-    uint64_t blas_bytes;        /* the library's handle and workspace */
-    uint64_t graph_bytes;       /* a captured graph of a thousand kernels */
-    uint64_t granularity_bytes; /* of an allocation */
-    uint64_t largest_bytes;     /* largest single allocation on an idle device */
-    uint64_t communicator_bytes;
+#define X(member, text, what) uint64_t member;
+#include "planner/model/memory_constants.def"
+#undef X
 };
 
 struct vp_calibration {
-    const char *gpu;  /* id of a GPU profile */
-    const char *path; /* for messages */
-    const char *made; /* how: the command, without paths */
-    struct vp_gemm_fit gemm[VP_RATES];
-    struct vp_attention_fit prefill[VP_KV_WIDTHS], decode[VP_KV_WIDTHS];
+    const char *gpu;    /* id of a GPU profile */
+    const char *path;   /* for messages */
+    const char *made;   /* how: the command, without paths */
+    double units;       /* compute units (or multiprocessors) of the device that was measured */
+    double cache_bytes; /* its last-level cache; 0: none, or not known */
+    struct vp_form_fit gemm[VP_RATES];
+    struct vp_form_fit prefill[VP_KV_WIDTHS], decode[VP_KV_WIDTHS];
     struct vp_reduce_fit *reduces;
     uint32_t reduce_count;
     double read_gbs, copy_gbs; /* streaming; copy counts bytes read and written; 0: not measured */
@@ -129,6 +129,8 @@ struct vp_calibration {
     struct vp_memory_constants memory;
 };
 
-const char *vp_rate_name(enum vp_rate rate); /* "bf16", as in a profile */
+const char *vp_rate_name(enum vp_rate rate);    /* "bf16", as in a profile */
+double vp_rate_bytes(enum vp_rate rate);        /* of a weight */
+const char *vp_kv_name(enum vp_kv_width width); /* "kv16", "kv8" */
 
 #endif

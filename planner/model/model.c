@@ -130,6 +130,22 @@ void vp_model_fold(struct vp_ctx *ctx, struct vp_model *model, const struct vp_b
     model->layer_count = count;
 }
 
+static void *duplicate(struct vp_arena *arena, const void *items, size_t count, size_t size) {
+    void *copy = vp_arena_array(arena, count, size);
+    return count ? memcpy(copy, items, count * size) : copy;
+}
+
+struct vp_model *vp_model_copy(struct vp_arena *arena, const struct vp_model *model) {
+    struct vp_model *to = duplicate(arena, model, 1, sizeof *model);
+    to->blocks = duplicate(arena, model->blocks, model->block_count, sizeof *model->blocks);
+    to->layers = duplicate(arena, model->layers, model->layer_count, sizeof *model->layers);
+    to->extras = duplicate(arena, model->extras, model->extra_count, sizeof *model->extras);
+    for (uint32_t i = 0; i < to->extra_count; i++)
+        if (to->extras[i].layer)
+            to->extras[i].layer = duplicate(arena, to->extras[i].layer, 1, sizeof(struct vp_block));
+    return to;
+}
+
 const struct vp_extra *vp_model_mtp(const struct vp_model *model) {
     for (uint32_t i = 0; i < model->extra_count; i++)
         if (model->extras[i].layer && strcmp(model->extras[i].name, "MTP layers") == 0)

@@ -247,6 +247,8 @@ uint32_t vp_model_scheme(struct vp_model *model, const struct vp_scheme *scheme)
 /* Finishes a model of `count` layers described one by one: folds equal ones into block kinds. */
 void vp_model_fold(struct vp_ctx *ctx, struct vp_model *model, const struct vp_block *layers,
                    uint32_t count);
+/* A copy whose blocks, extras and layers can be changed; the tensor tables are shared. */
+struct vp_model *vp_model_copy(struct vp_arena *arena, const struct vp_model *model);
 /* The model's own layers for the tokens after next; NULL: it has none. */
 const struct vp_extra *vp_model_mtp(const struct vp_model *model);
 /* Everything that must hold between the sizes; faults are VP_D_MODEL_FIELD diagnostics. */

@@ -132,6 +132,16 @@ static enum vp_status unknown_format(struct vp_ctx *ctx, const struct vp_scenari
     return VP_ERR_INPUT;
 }
 
+/* The table of a file may be shared by many variants of a scenario. */
+static struct vp_gguf_table *own_table(struct vp_ctx *ctx, const struct vp_gguf_table *table) {
+    struct vp_gguf_table *own = VP_NEW(ctx->arena, struct vp_gguf_table);
+    *own = *table;
+    own->tensor = VP_NEW_ARRAY(ctx->arena, table->count, struct vp_gguf_tensor);
+    if (table->count > 0)
+        memcpy(own->tensor, table->tensor, table->count * sizeof *own->tensor);
+    return own;
+}
+
 /* The file's tensors as the quantizer would store them instead. */
 static bool retype(struct vp_gguf_table *table, const struct change *change) {
     bool ok = true;
@@ -184,6 +194,8 @@ enum vp_status vp_model_requantise(struct vp_ctx *ctx, struct vp_scenario *scena
     }
     if (change.changed)
         model->checkpoint.known = false; /* the sum of the stored tensors no longer holds */
+    if (model->gguf)
+        model->gguf = own_table(ctx, model->gguf);
     if (model->gguf && !retype(model->gguf, &change)) {
         vp_diag_add(ctx->diags, VP_D_OVERFLOW, &scenario->source[VP_F_WEIGHTS].pos,
                     "the tensors' sizes add up to over 64 bits");

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "planner/base/amount.h"
+#include "planner/model/calibration.h"
 
 /* How vLLM arrives at the bytes of its KV cache (F-VLLM-01 ... in planner/memory/vllm.h). */
 enum vp_vllm_budget {
@@ -130,6 +131,8 @@ struct vp_rules {
 
     uint64_t expert_width_multiple, expert_hidden_multiple; /* MXFP4 kernels pad expert sizes */
     uint64_t state_align, latent_align; /* hybrid block sizes are multiples of these */
+    /* what served requests of this kind of card take beside their kernels; engine NULL: not known */
+    struct vp_serving_fit latency;
     const char *overhead_class;         /* name of the row that was used */
     const char *overhead_source;
     bool calibrated;

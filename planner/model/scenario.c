@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "planner/base/sum.h"
 #include "planner/base/text.h"
@@ -57,9 +58,18 @@ static const char *const MEASURES[VP_MEASURE_COUNT][VP_ENGINE_KINDS] = {
 
 const struct vp_field_info *vp_field_info(enum vp_field field) { return &FIELDS[field]; }
 
+/* Lengths of the paths: many begin alike, so that comparing their texts is slow. */
+static const uint8_t LENGTHS[VP_FIELD_COUNT] = {
+#define X(name, path, kind, member, modelled, meaning) [VP_F_##name] = sizeof path - 1,
+#include "planner/model/fields.def"
+#undef X
+};
+
 enum vp_field vp_field_find(const char *path) {
-    for (int i = 0; i < VP_FIELD_COUNT; i++)
-        if (vp_text_eq(FIELDS[i].path, path))
+    size_t n = path ? strlen(path) : 0;
+    for (int i = 0; n && i < VP_FIELD_COUNT; i++)
+        if (LENGTHS[i] == n && FIELDS[i].path[n - 1] == path[n - 1] &&
+            memcmp(FIELDS[i].path, path, n) == 0)
             return (enum vp_field)i;
     return VP_FIELD_COUNT;
 }
@@ -88,10 +98,14 @@ const char *vp_field_path_for(enum vp_engine_kind engine, enum vp_field field) {
 }
 
 enum vp_field vp_field_find_for(enum vp_engine_kind engine, const char *path) {
-    for (int i = 0; i < VP_FIELD_COUNT; i++)
-        if (path && vp_text_eq(vp_field_path_for(engine, (enum vp_field)i), path))
-            return (enum vp_field)i;
-    return VP_FIELD_COUNT;
+    enum vp_field field = vp_field_find(path);
+    if (field < VP_FIELD_COUNT && !vp_text_eq(vp_field_path_for(engine, field), path))
+        field = VP_FIELD_COUNT;
+    for (size_t i = 0; path && i < sizeof RENAMED / sizeof *RENAMED; i++)
+        if (RENAMED[i].engine == engine && RENAMED[i].field < field &&
+            vp_text_eq(RENAMED[i].path, path))
+            field = RENAMED[i].field;
+    return field;
 }
 
 bool vp_field_is_negated(enum vp_engine_kind engine, enum vp_field field) {

@@ -261,7 +261,8 @@ struct vp_budget {
 
 struct vp_scenario {
     const char *name;
-    const char *calibration; /* path, as given */
+    const char *calibration;      /* path, as given */
+    const char *calibration_path; /* the same, from the current directory; NULL: not given */
     const struct vp_calibration
         *measured_gpu; /* what it says, or the shipped one of this GPU; NULL */
     struct vp_model *model;

@@ -8,10 +8,13 @@
 #include "planner/memory/weights.h"
 #include "planner/plan/advice.h"
 #include "planner/plan/llama_answers.h"
+#include "planner/plan/llama_latency.h"
 #include "planner/plan/pool_answers.h"
+#include "planner/plan/serve_latency.h"
 #include "planner/plan/sleep.h"
 #include "planner/plan/suggest.h"
 #include "planner/plan/train_answers.h"
+#include "planner/plan/train_latency.h"
 #include "planner/plan/train_peaks.h"
 
 /* ---- what was not said ---- */
@@ -78,13 +81,13 @@ static void set_names(struct vp_result *out) {
 void vp_plan_latency(struct vp_arena *arena, struct vp_result *out) {
     switch (vp_scenario_accounting(out->scenario)) {
     case VP_ACCOUNT_POOL:
-        vp_latency_serve(arena, &out->latency, out->scenario);
+        vp_serve_latency(arena, out);
         break;
     case VP_ACCOUNT_LLAMA:
-        vp_latency_llama(arena, &out->latency, out->scenario);
+        vp_llama_latency(arena, out);
         break;
     case VP_ACCOUNT_TRAIN:
-        vp_latency_train(arena, &out->latency, out->scenario);
+        vp_train_latency(arena, out);
         break;
     }
 }

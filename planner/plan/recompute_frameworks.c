@@ -67,7 +67,7 @@ const char *vp_recompute_problem_make(struct vp_arena *arena, struct vp_recomput
                                       .stage = VP_NEW_ARRAY(arena, stages, struct vp_stage_chain),
                                       .stages = stages,
                                       .budget_bytes = budget_bytes,
-                                      .timed = true};
+                                      .basis = VP_BASIS_CALIBRATED};
     if (budget_bytes == 0)
         out->budget_bytes = vp_above(hardware->memory_bytes, hardware->reserved_bytes);
     for (uint32_t i = 0; i < stages; i++) {
@@ -78,7 +78,8 @@ const char *vp_recompute_problem_make(struct vp_arena *arena, struct vp_recomput
         vp_setting_apply(arena, &none, out->scenario, &out->stage[i],
                          &(struct vp_recompute_setting){.shape = VP_SHAPE_NONE}, UINT64_MAX);
         out->base_ns = vp_max(out->base_ns, none.time);
-        out->timed = out->timed && out->stage[i].chain.timed;
+        if (out->stage[i].chain.basis < out->basis)
+            out->basis = out->stage[i].chain.basis;
     }
     return NULL;
 }

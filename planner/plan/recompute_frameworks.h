@@ -7,8 +7,8 @@
  * the step fits by its upper end, or failing that by its likely figure: as planner/plan/optimal.h
  * does, for each shape of setting by itself.
  *
- * Times are bounds by the roofline, of one micro batch's forward and backward pass; the slowest
- * stage sets the pace of a pipeline, so plans are compared by it. */
+ * Times are the likely ones of one micro batch's forward and backward pass (train_chain.h); the
+ * slowest stage sets the pace of a pipeline, so plans are compared by it. */
 #ifndef VP_PLAN_RECOMPUTE_FRAMEWORKS_H
 #define VP_PLAN_RECOMPUTE_FRAMEWORKS_H
 
@@ -48,7 +48,7 @@ struct vp_recompute_problem {
     struct vp_stage_chain *stage;
     uint32_t stages;
     uint64_t budget_bytes; /* of one device, all that the process allocates included */
-    bool timed;            /* the card's rates are known; else every layer takes as long */
+    enum vp_basis basis;   /* of the times; NONE: every layer takes as long */
     uint64_t base_ns;      /* the slowest stage's time without recomputation */
 };
 

@@ -12,22 +12,8 @@ enum { MOST = 8 };
 /* A copy of the scenario whose model can be changed without touching the original. */
 static struct vp_scenario copy_of(struct vp_ctx *ctx, const struct vp_scenario *scenario) {
     struct vp_scenario copy = *scenario;
-    struct vp_model *model = VP_NEW(ctx->arena, struct vp_model);
 
-    *model = *scenario->model;
-    model->blocks = VP_NEW_ARRAY(ctx->arena, model->block_count, struct vp_block);
-    memcpy(model->blocks, scenario->model->blocks, model->block_count * sizeof *model->blocks);
-    model->extras = VP_NEW_ARRAY(ctx->arena, model->extra_count, struct vp_extra);
-    for (uint32_t i = 0; i < model->extra_count; i++) {
-        struct vp_extra *extra = &model->extras[i];
-        *extra = scenario->model->extras[i];
-        if (!extra->layer)
-            continue;
-        struct vp_block *layer = VP_NEW(ctx->arena, struct vp_block);
-        *layer = *extra->layer;
-        extra->layer = layer;
-    }
-    copy.model = model;
+    copy.model = vp_model_copy(ctx->arena, scenario->model);
     return copy;
 }
 

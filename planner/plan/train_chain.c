@@ -3,52 +3,13 @@
 #include <string.h>
 
 #include "planner/base/sum.h"
-#include "planner/latency/roofline.h"
-#include "planner/ops/train_layout.h"
-
-/* ---- which operators a region holds ---- */
-
-static bool is_expert(const struct vp_op *op) {
-    return op->role == VP_ROLE_EXPERT_GATE || op->role == VP_ROLE_EXPERT_UP ||
-           op->role == VP_ROLE_EXPERT_DOWN;
-}
-
-static bool is_shared(const struct vp_op *op) {
-    return op->role == VP_ROLE_SHARED_GATE || op->role == VP_ROLE_SHARED_UP ||
-           op->role == VP_ROLE_SHARED_DOWN;
-}
-
-static bool is_dense(const struct vp_op *op) {
-    return op->role == VP_ROLE_GATE || op->role == VP_ROLE_UP || op->role == VP_ROLE_DOWN;
-}
-
-/* Regions (enum vp_selective) whose recomputation runs the operator again. before: the matrix in
- * front of it, whose feed-forward an activation function belongs to. */
-static uint32_t regions_of(const struct vp_op *op, const struct vp_op *before) {
-    const struct vp_op *owner = op->kind == VP_OP_ACTIVATION && before ? before : op;
-    uint32_t set = 0;
-    if (op->kind == VP_OP_ATTENTION)
-        set |= VP_SELECT_CORE_ATTENTION;
-    if (op->kind == VP_OP_NORM && op->role == VP_ROLE_NORM)
-        set |= VP_SELECT_NORM;
-    if (op->role == VP_ROLE_KV_B || op->role == VP_ROLE_Q_B)
-        set |= VP_SELECT_MLA_UP;
-    if (is_dense(owner))
-        set |= VP_SELECT_MLP;
-    if (is_shared(owner))
-        set |= VP_SELECT_SHARED_EXPERTS | VP_SELECT_MOE;
-    if (is_expert(owner) || op->kind == VP_OP_ROUTE)
-        set |= VP_SELECT_MOE;
-    if (is_expert(owner) && op->kind == VP_OP_ACTIVATION)
-        set |= VP_SELECT_MOE_ACTIVATION;
-    return set;
-}
+#include "planner/plan/train_regions.h"
 
 /* ---- one kind of layer ---- */
 
 struct kind {
     bool made;
-    uint64_t forward_ns;
+    uint64_t forward_ns, backward_ns;
     struct vp_tape_option option[VP_CHAIN_TAPES];
     uint32_t select[VP_CHAIN_TAPES];
     uint32_t options;
@@ -58,42 +19,36 @@ struct kind {
 struct maker {
     struct vp_arena *arena;
     const struct vp_scenario *scenario;
+    struct vp_train_place place;
     struct kind *kinds; /* by block of the model */
     bool timed;
+    enum vp_basis basis; /* the weakest of the layers' times */
 };
 
 /* Without known rates every layer takes as long as any other, and a region as long as its bytes are
  * a part of the tape. */
 enum { UNTIMED_NS = 1000000 };
 
-static uint64_t time_of(const struct maker *m, const struct vp_block *block, uint32_t regions,
-                        const struct vp_tape *tape, uint64_t dropped) {
-    const struct vp_scenario *s = m->scenario;
-    const struct vp_attention *a = &block->attention;
-    struct vp_roofline_load load = {.tokens = vp_tape_tokens(s),
-                                    .sequence = s->train.sequence,
-                                    .ranks = s->parallel.tensor,
-                                    .element_bytes =
-                                        vp_dtype_bytes(s->precision.compute, vp_sum(1)).v,
-                                    .window = a->window > 0 ? a->window : a->chunk,
-                                    .bidirectional = a->bidirectional};
-    const struct vp_op *matrix = NULL;
-    struct vp_ops ops;
-    uint64_t ns = 0;
+static uint64_t ns_of(const struct vp_train_cost *cost) {
+    double ns = vp_train_cost_total(cost).likely * 1e3;
+    return ns < 1e18 ? (uint64_t)ns + 1 : UINT64_MAX / 4;
+}
 
+static void weaken(struct maker *m, const struct vp_train_pass *pass) {
+    struct vp_time all =
+        vp_time_add(vp_train_cost_total(&pass->forward), vp_train_cost_total(&pass->backward));
+    if (all.basis < m->basis)
+        m->basis = all.basis;
+}
+
+static uint64_t time_again(const struct maker *m, const struct vp_block *block, uint32_t regions,
+                           const struct vp_tape *tape, uint64_t dropped) {
     if (!m->timed)
-        return regions == UINT32_MAX
-                   ? UNTIMED_NS
-                   : vp_mul_div(UNTIMED_NS, dropped, vp_max(tape->saved_bytes, 1));
-    vp_ops_block(&ops, s->model, block);
-    for (uint32_t i = 0; i < ops.count; i++) {
-        const struct vp_op *op = &ops.item[i];
-        if (regions == UINT32_MAX || (regions_of(op, matrix) & regions))
-            ns += vp_roofline_ns(&s->hardware.gpu, op, &load);
-        if (op->kind == VP_OP_LINEAR || op->kind == VP_OP_EXPERTS)
-            matrix = op;
-    }
-    return ns;
+        return vp_mul_div(UNTIMED_NS, dropped, vp_max(tape->saved_bytes, 1));
+    if (regions == 0)
+        return 0;
+    struct vp_train_cost cost = vp_regions_cost(&m->place, block, regions);
+    return ns_of(&cost);
 }
 
 static uint64_t largest_item(const struct vp_tape *tape) {
@@ -110,22 +65,6 @@ static void add_option(struct kind *kind, uint32_t select, struct vp_tape_option
     kind->option[kind->options++] = option;
 }
 
-/* Regions that some operator of the block belongs to: in a layer without it, recomputing a region
- * does nothing. */
-static uint32_t regions_in(const struct maker *m, const struct vp_block *block) {
-    const struct vp_op *matrix = NULL;
-    struct vp_ops ops;
-    uint32_t set = 0;
-    vp_ops_block(&ops, m->scenario->model, block);
-    for (uint32_t i = 0; i < ops.count; i++) {
-        const struct vp_op *op = &ops.item[i];
-        set |= regions_of(op, matrix);
-        if (op->kind == VP_OP_LINEAR || op->kind == VP_OP_EXPERTS)
-            matrix = op;
-    }
-    return set;
-}
-
 /* A layer without recomputation: what it keeps beside its input (that is counted as the boundary),
  * and transient bytes. */
 static struct vp_tape_option full_option(const struct vp_train_layer *layer) {
@@ -140,9 +79,9 @@ static struct vp_tape_option selective_option(const struct maker *m,
                                               const struct vp_train_layer *layer, uint32_t select) {
     const struct vp_block *block = &m->scenario->model->blocks[layer->block];
     struct vp_tape_option option = full_option(layer);
-    select &= regions_in(m, block);
+    select &= vp_regions_in(m->scenario->model, block);
     uint64_t dropped = vp_min(vp_tape_selected(layer->tape, select), option.t);
-    option.r = time_of(m, block, select, layer->tape, dropped);
+    option.r = time_again(m, block, select, layer->tape, dropped);
     option.t -= dropped;
     option.wb += dropped;
     return option;
@@ -153,7 +92,8 @@ static struct vp_tape_option selective_option(const struct maker *m,
 static void add_selective(const struct maker *m, struct kind *kind,
                           const struct vp_train_layer *layer) {
     uint32_t useful[VP_TAPE_REGIONS], count = 0;
-    uint32_t here = regions_in(m, &m->scenario->model->blocks[layer->block]);
+    const struct vp_model *model = m->scenario->model;
+    uint32_t here = vp_regions_in(model, &model->blocks[layer->block]);
     uint64_t full = kind->option[0].t;
     for (int k = 0; k < VP_TAPE_REGIONS; k++)
         if (here >> k & 1 && vp_tape_selected(layer->tape, UINT32_C(1) << k) > 0)
@@ -180,7 +120,14 @@ static const struct kind *kind_of(struct maker *m, const struct vp_train_layer *
         return kind;
     kind->made = true;
     struct vp_tape_option full = full_option(layer);
-    kind->forward_ns = time_of(m, block, UINT32_MAX, tape, 0);
+    kind->forward_ns = UNTIMED_NS;
+    kind->backward_ns = 2 * UNTIMED_NS;
+    if (m->timed) {
+        struct vp_train_pass pass = vp_train_block(&m->place, block);
+        kind->forward_ns = ns_of(&pass.forward);
+        kind->backward_ns = ns_of(&pass.backward);
+        weaken(m, &pass);
+    }
     kind->bare_bytes = full.wf + largest_item(tape);
     add_option(kind, 0, full);
     add_selective(m, kind, layer);
@@ -203,23 +150,20 @@ static void add_head(struct maker *m, const struct arrays *a, uint32_t i,
                      const struct vp_train_stage *stage) {
     static const uint32_t KEEP[1] = {0};
     const struct vp_head_tape *head = &stage->head;
-    const struct vp_scenario *s = m->scenario;
     struct vp_tape_option *option = VP_NEW(m->arena, struct vp_tape_option);
-    struct vp_roofline_load load = {.tokens = vp_tape_tokens(s),
-                                    .ranks = s->parallel.tensor,
-                                    .element_bytes =
-                                        vp_dtype_bytes(s->precision.compute, vp_sum(1)).v};
-    uint64_t ns = 1;
-    struct vp_ops ops;
+    struct vp_train_pass pass;
 
-    vp_ops_last(&ops, s->model);
-    for (uint32_t k = 0; k < ops.count; k++)
-        ns += m->timed ? vp_roofline_ns(&s->hardware.gpu, &ops.item[k], &load) : UNTIMED_NS;
+    a->f[i] = UNTIMED_NS;
+    a->b[i] = 2 * UNTIMED_NS;
+    if (m->timed) {
+        pass = vp_train_last(&m->place);
+        a->f[i] = ns_of(&pass.forward);
+        a->b[i] = ns_of(&pass.backward);
+        weaken(m, &pass);
+    }
     option->t =
         vp_above(head->tape.saved_bytes, head->tape.input_on_tape ? head->tape.input_bytes : 0);
     option->wf = option->wb = vp_above(head->logits_peak_bytes, head->peak_tape_bytes);
-    a->f[i] = ns;
-    a->b[i] = 2 * ns;
     a->wn[i] = option->wf + option->t;
     a->held[i] = stage->head_gradient_bytes;
     a->options[i] = option;
@@ -243,7 +187,7 @@ static void add_layer(struct maker *m, const struct arrays *a, uint32_t i,
     a->x[i] = a->g[i] = layer->tape->input_bytes;
     a->x[i + 1] = a->g[i + 1] = layer->tape->output_bytes;
     a->f[i] = kind->forward_ns;
-    a->b[i] = 2 * kind->forward_ns;
+    a->b[i] = kind->backward_ns;
     a->wn[i] = kind->bare_bytes;
     a->held[i] = layer->gradient_bytes;
     a->options[i] = kind->option;
@@ -264,8 +208,8 @@ void vp_train_chain_make(struct vp_arena *arena, struct vp_train_chain *out,
     uint32_t n = stage->layers + 1;
     struct maker m = {.arena = arena,
                       .scenario = scenario,
-                      .kinds = VP_NEW_ARRAY(arena, scenario->model->block_count, struct kind),
-                      .timed = vp_roofline_known(&scenario->hardware.gpu)};
+                      .place = vp_train_place_of(scenario),
+                      .kinds = VP_NEW_ARRAY(arena, scenario->model->block_count, struct kind)};
     struct arrays a = {.x = VP_NEW_ARRAY(arena, n + 1, uint64_t),
                        .g = VP_NEW_ARRAY(arena, n + 1, uint64_t),
                        .f = VP_NEW_ARRAY(arena, n, uint64_t),
@@ -277,6 +221,8 @@ void vp_train_chain_make(struct vp_arena *arena, struct vp_train_chain *out,
                        .layer = VP_NEW_ARRAY(arena, n, uint32_t),
                        .select = VP_NEW_ARRAY(arena, n, const uint32_t *)};
 
+    m.timed = vp_train_place_known(&m.place);
+    m.basis = m.timed ? VP_BASIS_CALIBRATED : VP_BASIS_NONE;
     for (uint32_t i = 0; i < stage->layers; i++)
         add_layer(&m, &a, i, &stage->layer[i]);
     if (stage->last)
@@ -297,7 +243,7 @@ void vp_train_chain_make(struct vp_arena *arena, struct vp_train_chain *out,
                                    .layers = stage->layers,
                                    .layer = a.layer,
                                    .select = a.select,
-                                   .timed = m.timed,
+                                   .basis = m.basis,
                                    .static_bytes = stage->static_bytes,
                                    .in_flight = most_in_flight(stage),
                                    .apart = stage->chunks > 1};
@@ -306,7 +252,9 @@ void vp_train_chain_make(struct vp_arena *arena, struct vp_train_chain *out,
 
 struct vp_tape_option vp_train_chain_option(const struct vp_scenario *scenario,
                                             const struct vp_train_layer *layer, uint32_t select) {
-    struct maker m = {.scenario = scenario, .timed = vp_roofline_known(&scenario->hardware.gpu)};
+    struct maker m = {.scenario = scenario, .place = vp_train_place_of(scenario)};
+
+    m.timed = vp_train_place_known(&m.place);
     return selective_option(&m, layer, select);
 }
 

@@ -4,10 +4,12 @@
  * A stage of the chain is a layer; the last one is what stands behind the layers (head and loss on
  * the last pipeline stage). Tape option 0 is the full tape, the further ones leave out what
  * selective recomputation of some regions leaves out; the last one keeps nothing. Times are
- * nanoseconds by the roofline (planner/latency/roofline.h). Bytes are those of one micro batch. */
+ * nanoseconds, the likely ones of planner/latency/train_op.h: kernels and the collectives in their
+ * way. Bytes are those of one micro batch. */
 #ifndef VP_PLAN_TRAIN_CHAIN_H
 #define VP_PLAN_TRAIN_CHAIN_H
 
+#include "planner/latency/kernels.h"
 #include "planner/memory/train_stage.h"
 #include "planner/recompute/chain.h"
 
@@ -19,7 +21,7 @@ struct vp_train_chain {
     const uint32_t *layer;         /* their indices in the model */
     const uint32_t *const *select; /* by stage and option: set of enum vp_selective that is
                                       recomputed; UINT32_MAX: all of it */
-    bool timed;                    /* times are known; else all layers count alike */
+    enum vp_basis basis;           /* of the times; NONE: all layers count alike */
     uint64_t static_bytes;         /* allocated all the time, gradients that persist included */
     uint64_t in_flight;   /* micro batches whose tapes are held at once; of an interleaved schedule
                              those of the chunk that has most */

@@ -1,0 +1,52 @@
+/* Trying changes of one scenario: what `fit` and its questions are made of. A try finishes a
+ * variant of the scenario, evaluates it in full and keeps a handful of figures; everything else is
+ * given back, so that any number of tries takes no more memory than one. */
+#ifndef VP_API_SEARCH_H
+#define VP_API_SEARCH_H
+
+#include "api/quality.h"
+#include "api/slo.h"
+#include "api/variants.h"
+
+/* Prices of GPUs that the command line gives: --price. */
+struct vp_prices_given {
+    const char **gpu; /* NULL in an item: whatever the GPU is */
+    double *price;    /* of one device and hour */
+    size_t count;
+};
+
+struct vp_search {
+    struct vp_ctx *ctx; /* of the results */
+    struct vp_ctx scratch;
+    struct vp_arena arena;
+    struct vp_diags diags;
+    struct vp_variants *variants;
+    const struct vp_scenario *base;
+    const char *input;
+    const struct vp_setting *settings; /* of the command line */
+    size_t setting_count;
+    struct vp_quality quality;
+    struct vp_slo slo;
+    struct vp_prices_given prices;
+    uint64_t tried;
+};
+
+/* Faults of the input are in the context's diagnostics; to be closed in either case. Base and its
+ * plan are not to be used after that. */
+enum vp_status vp_search_open(struct vp_ctx *ctx, struct vp_search *out, const char *input,
+                              const struct vp_setting *settings, size_t setting_count);
+void vp_search_close(struct vp_search *search);
+/* One candidate. */
+void vp_search_try(struct vp_search *search, struct vp_trial *out, const struct vp_setting *set,
+                   size_t count);
+/* The same, also why it was refused: text in the context's arena; NULL: it was not. */
+const char *vp_search_refusal(struct vp_search *search, const struct vp_setting *set, size_t count);
+/* For sure; and not against a promise about latency that was made. */
+bool vp_trial_fits(const struct vp_trial *trial);
+/* By the likely figures at least. */
+bool vp_trial_may_fit(const struct vp_trial *trial);
+/* "vramplan plan INPUT --set ...": what was typed, and the patch. */
+const char *vp_search_command(const struct vp_search *search, const struct vp_patch *patch,
+                              uint32_t count);
+
+#endif

@@ -1,0 +1,335 @@
+#include "planner/latency/fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "planner/latency/anchors.h"
+#include "planner/latency/least_squares.h"
+
+enum { FEW_ROWS = 100 }; /* below, nobody is an outlier */
+
+/* An error from which on a row pulls with constant force. */
+static const double SCALE = 0.08;
+
+struct vp_form_case vp_fit_case(const struct vp_calibration *calibration,
+                                const struct vp_kernel_samples *samples,
+                                const struct vp_kernel_sample *sample) {
+    double kv_bytes = samples->variant == VP_KV_8 ? 1 : 2;
+    return (struct vp_form_case){
+        .form = samples->form,
+        .shape = sample->shape,
+        .units = calibration->units,
+        .cache_bytes = calibration->cache_bytes,
+        .copies = sample->copies,
+        .weight_bytes = samples->form == VP_FORM_GEMM
+                            ? vp_rate_bytes((enum vp_rate)samples->variant)
+                            : kv_bytes,
+    };
+}
+
+/* ---- what is believed ---- */
+
+static bool is_narrow(const struct vp_kernel_samples *samples) {
+    return samples->form == VP_FORM_GEMM && vp_rate_bytes((enum vp_rate)samples->variant) < 2;
+}
+
+/* The data sheet's rate of a product, 10^12 FLOP/s; where it has none, a plain guess. */
+static double sheet_rate(const struct vp_gpu *gpu, const struct vp_kernel_samples *samples) {
+    double half = gpu->tflops_bf16 > 0   ? gpu->tflops_bf16
+                  : gpu->tflops_fp16 > 0 ? gpu->tflops_fp16
+                                         : 100;
+    if (samples->form != VP_FORM_GEMM)
+        return half;
+    switch ((enum vp_rate)samples->variant) {
+    case VP_RATE_FP32:
+        return gpu->tflops_fp32 > 0 ? gpu->tflops_fp32 : half / 8;
+    case VP_RATE_FP8:
+    case VP_RATE_FP8_BLOCK:
+        return gpu->tflops_fp8 > 0 ? gpu->tflops_fp8 : half;
+    case VP_RATE_INT8:
+        return gpu->tflops_int8 > 0 ? gpu->tflops_int8 : half;
+    case VP_RATE_FP4:
+        return gpu->tflops_fp4 > 0 ? gpu->tflops_fp4 : half;
+    default:
+        return half;
+    }
+}
+
+static struct vp_lsq_unknown believed(const struct vp_gpu *gpu,
+                                      const struct vp_kernel_samples *samples,
+                                      enum vp_form_constant constant) {
+    enum { ONE, BANDWIDTH, UNITS };
+    static const struct {
+        int of;
+        double factor, spread;
+    } BELIEFS[VP_FORM_CONSTANT_COUNT] = {
+#define X(name, of, factor, spread) [VP_C_##name] = {of, factor, spread},
+#include "planner/latency/beliefs.def"
+#undef X
+    };
+    const double base[] = {1, gpu->bandwidth_gbs > 0 ? gpu->bandwidth_gbs : 1000,
+                           sheet_rate(gpu, samples)};
+    return (struct vp_lsq_unknown){.start = BELIEFS[constant].factor * base[BELIEFS[constant].of],
+                                   .least = vp_constants[constant].least,
+                                   .most = vp_constants[constant].most,
+                                   .spread = BELIEFS[constant].spread};
+}
+
+/* ---- constants ---- */
+
+struct rows {
+    struct vp_form_case *cases;
+    const struct vp_kernel_sample **samples;
+    double *log_us;
+    uint32_t count;
+    enum vp_form_constant which[VP_LSQ_MAX_UNKNOWNS]; /* constants that are looked for */
+    struct vp_lsq_unknown unknown[VP_LSQ_MAX_UNKNOWNS];
+    uint32_t unknowns;
+    const double *fixed; /* all of them */
+};
+
+static void model(double *out, const void *data, const double *constants) {
+    const struct rows *rows = data;
+    double all[VP_FORM_CONSTANT_COUNT];
+    memcpy(all, rows->fixed, sizeof all);
+    for (uint32_t i = 0; i < rows->unknowns; i++)
+        all[rows->which[i]] = constants[i];
+    for (uint32_t i = 0; i < rows->count; i++)
+        out[i] = log(vp_form_us(&rows->cases[i], all));
+}
+
+static double solve(struct vp_arena *arena, double *constants, struct rows *rows, uint32_t steps) {
+    double found[VP_LSQ_MAX_UNKNOWNS];
+    struct vp_arena_mark mark = vp_arena_mark(arena);
+    const struct vp_lsq problem = {.unknown = rows->unknown,
+                                   .unknowns = rows->unknowns,
+                                   .log_measured = rows->log_us,
+                                   .rows = rows->count,
+                                   .scale = SCALE,
+                                   .steps = steps,
+                                   .model = model,
+                                   .data = rows};
+    rows->fixed = constants;
+    double cost = vp_lsq_solve(arena, found, &problem);
+    for (uint32_t i = 0; i < rows->unknowns; i++)
+        constants[rows->which[i]] = found[i];
+    vp_arena_rewind(arena, mark);
+    return cost;
+}
+
+/* The sizes of a tile are tried, on some of the rows. */
+static void choose_tile(struct vp_arena *arena, double *constants, struct rows *rows) {
+    enum { SOME = 300, STEPS = 40 };
+    static const double TILES[][2] = {{128, 128}, {128, 256}, {256, 128},
+                                      {64, 128},  {64, 64},   {128, 64}};
+    struct rows some = *rows;
+    double best = INFINITY;
+    some.count = some.count < SOME ? some.count : SOME;
+    for (size_t t = 0; t < sizeof TILES / sizeof *TILES; t++) {
+        double trial[VP_FORM_CONSTANT_COUNT] = {0};
+        trial[VP_C_GEMM_TILE_M] = TILES[t][0];
+        trial[VP_C_GEMM_TILE_N] = TILES[t][1];
+        double cost = solve(arena, trial, &some, STEPS);
+        if (cost < best) {
+            best = cost;
+            memcpy(constants, trial, sizeof trial);
+        }
+    }
+}
+
+static double rounded(double v) {
+    double unit = pow(10, floor(log10(v)) - 4);
+    return v > 0 ? round(v / unit) * unit : 0;
+}
+
+static void fit_constants(struct vp_arena *arena, double *constants, struct rows *rows) {
+    enum { STEPS = 60 };
+    memset(constants, 0, VP_FORM_CONSTANT_COUNT * sizeof *constants);
+    if (rows->cases[0].form == VP_FORM_GEMM)
+        choose_tile(arena, constants, rows);
+    solve(arena, constants, rows, STEPS);
+    for (int c = 0; c < VP_FORM_CONSTANT_COUNT; c++)
+        constants[c] = rounded(constants[c]);
+}
+
+/* The rows with those of a stride apart side by side, so that any first part is a fair choice. */
+static void take_rows(struct vp_arena *arena, struct rows *rows,
+                      const struct vp_calibration *calibration, const struct vp_gpu *gpu,
+                      const struct vp_kernel_samples *samples) {
+    enum { STRIDE = 7 };
+    *rows = (struct rows){.cases = VP_NEW_ARRAY(arena, samples->count, struct vp_form_case),
+                          .samples =
+                              VP_NEW_ARRAY(arena, samples->count, const struct vp_kernel_sample *),
+                          .log_us = VP_NEW_ARRAY(arena, samples->count, double)};
+    for (uint32_t first = 0; first < STRIDE; first++)
+        for (uint32_t i = first; i < samples->count; i += STRIDE) {
+            rows->samples[rows->count] = &samples->items[i];
+            rows->cases[rows->count] = vp_fit_case(calibration, samples, &samples->items[i]);
+            rows->log_us[rows->count++] = log(samples->items[i].us);
+        }
+    for (int c = 0; c < VP_FORM_CONSTANT_COUNT; c++) {
+        bool tile = c == VP_C_GEMM_TILE_M || c == VP_C_GEMM_TILE_N;
+        if (vp_constants[c].form != samples->form || tile ||
+            (c == VP_C_GEMM_QUANTISE && !is_narrow(samples)))
+            continue;
+        rows->unknown[rows->unknowns] = believed(gpu, samples, (enum vp_form_constant)c);
+        rows->which[rows->unknowns++] = (enum vp_form_constant)c;
+    }
+}
+
+/* ---- anchors ---- */
+
+static void find_errors(struct vp_form_fit *fit, const struct rows *rows) {
+    for (uint32_t i = 0; i < rows->count; i++) {
+        const struct vp_form_case *c = &rows->cases[i];
+        double form = log(vp_form_us(c, fit->constant));
+        fit->anchors[i] = vp_anchor_at(c->form, &c->shape, rows->log_us[i] - form);
+    }
+    fit->anchor_count = rows->count;
+}
+
+static int by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double vp_fit_rank(double *values, uint32_t n, double share) {
+    qsort(values, n, sizeof *values, by_value);
+    return values[(uint32_t)(share * (n - 1) + 0.5)];
+}
+
+/* log(measured / predicted) of a row as all others predict it. */
+static double error_without(struct vp_form_fit *fit, const struct rows *rows, uint32_t i) {
+    struct vp_anchor *last = &fit->anchors[fit->anchor_count - 1];
+    struct vp_anchor own = fit->anchors[i], moved = *last;
+    fit->anchors[i] = moved; /* the one that is left out stands at the end */
+    *last = own;
+    fit->anchor_count--;
+    double factor = vp_anchor_factor(fit, rows->cases[i].form, &rows->cases[i].shape);
+    fit->anchor_count++;
+    *last = moved;
+    fit->anchors[i] = own;
+    return (double)own.log_ratio - log(factor);
+}
+
+/* Rows as they are predicted by all others: median and p90 of |predicted / measured - 1|. */
+static struct vp_fit_quality held_out(struct vp_arena *arena, struct vp_form_fit *fit,
+                                      const struct rows *rows, uint32_t stride) {
+    struct vp_arena_mark mark = vp_arena_mark(arena);
+    double *errors = VP_NEW_ARRAY(arena, rows->count, double);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < rows->count; i += stride)
+        errors[n++] = fabs(exp(-error_without(fit, rows, i)) - 1);
+    struct vp_fit_quality quality = {n, vp_fit_rank(errors, n, 0.5), vp_fit_rank(errors, n, 0.9)};
+    vp_arena_rewind(arena, mark);
+    return quality;
+}
+
+static void choose_reach(struct vp_arena *arena, struct vp_form_fit *fit, const struct rows *rows) {
+    enum { SOME = 400 };
+    static const double REACHES[] = {0.3, 0.5, 0.7, 1, 1.4, 2, 2.8};
+    double best = INFINITY, chosen = 0;
+    uint32_t stride = rows->count / SOME + 1;
+    for (size_t i = 0; i < sizeof REACHES / sizeof *REACHES; i++) {
+        fit->reach = REACHES[i];
+        struct vp_fit_quality q = held_out(arena, fit, rows, stride);
+        double badness = q.median + q.p90 / 4;
+        if (badness < best) {
+            best = badness;
+            chosen = REACHES[i];
+            fit->quality = q;
+        }
+    }
+    fit->reach = chosen;
+}
+
+/* Rows that all others predict wrongly by far more than most rows: measured badly, or a kernel that
+ * no neighbour runs. They are named and correct nothing. */
+static void drop_outliers(struct vp_arena *arena, struct vp_form_fit *fit,
+                          struct vp_fit_outliers *out, const struct rows *rows) {
+    static const double LEAST = 1.5, TIMES_P90 = 3;
+    double limit = fmax(log(LEAST), TIMES_P90 * log(1 + fit->quality.p90));
+    double *errors = VP_NEW_ARRAY(arena, rows->count, double);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < rows->count; i++)
+        errors[i] = error_without(fit, rows, i);
+    out->items = VP_NEW_ARRAY(arena, rows->count, struct vp_fit_outlier);
+    out->count = 0;
+    for (uint32_t i = 0; i < rows->count; i++) {
+        if (fabs(errors[i]) > limit)
+            out->items[out->count++] =
+                (struct vp_fit_outlier){rows->samples[i]->at, exp(errors[i])};
+        else
+            fit->anchors[kept++] = fit->anchors[i];
+    }
+    fit->anchor_count = kept;
+}
+
+static double distance(const struct vp_anchor *a, const struct vp_anchor *b) {
+    double sum = 0;
+    for (int d = 0; d < VP_SHAPE_SIZES; d++)
+        sum += (double)((a->at[d] - b->at[d]) * (a->at[d] - b->at[d]));
+    return sum;
+}
+
+/* Each next anchor is the one farthest from those that are kept; its error becomes that of its
+ * surroundings. */
+static void thin(struct vp_arena *arena, struct vp_form_fit *fit, enum vp_form form,
+                 uint32_t most) {
+    if (fit->anchor_count <= most)
+        return;
+    struct vp_anchor *kept = VP_NEW_ARRAY(arena, most, struct vp_anchor);
+    double *far = VP_NEW_ARRAY(arena, fit->anchor_count, double);
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < fit->anchor_count; i++)
+        far[i] = INFINITY;
+    for (uint32_t n = 0; n < most; n++) {
+        struct vp_shape shape = {{0}};
+        kept[n] = fit->anchors[next];
+        for (uint32_t d = 0; d < vp_shape_sizes(form); d++)
+            shape.size[d] = exp2((double)kept[n].at[d]);
+        kept[n].log_ratio = (float)log(vp_anchor_factor(fit, form, &shape));
+        uint32_t farthest = 0;
+        for (uint32_t i = 0; i < fit->anchor_count; i++) {
+            far[i] = fmin(far[i], distance(&fit->anchors[i], &kept[n]));
+            if (far[i] > far[farthest])
+                farthest = i;
+        }
+        next = farthest;
+    }
+    fit->anchors = kept;
+    fit->anchor_count = most;
+}
+
+static void find_range(struct vp_form_fit *fit, const struct rows *rows) {
+    fit->least = fit->most = rows->cases[0].shape;
+    for (uint32_t i = 1; i < rows->count; i++)
+        for (uint32_t d = 0; d < vp_shape_sizes(rows->cases[0].form); d++) {
+            double size = rows->cases[i].shape.size[d];
+            fit->least.size[d] = fmin(fit->least.size[d], size);
+            fit->most.size[d] = fmax(fit->most.size[d], size);
+        }
+}
+
+void vp_fit_form(struct vp_arena *arena, struct vp_form_fit *out,
+                 const struct vp_calibration *calibration, const struct vp_gpu *gpu,
+                 const struct vp_kernel_samples *samples, struct vp_fit_outliers *outliers) {
+    struct rows rows;
+    *outliers = (struct vp_fit_outliers){0};
+    *out = (struct vp_form_fit){.known = samples->count > 0};
+    if (!out->known)
+        return;
+    take_rows(arena, &rows, calibration, gpu, samples);
+    fit_constants(arena, out->constant, &rows);
+    out->anchors = VP_NEW_ARRAY(arena, rows.count, struct vp_anchor);
+    find_errors(out, &rows);
+    choose_reach(arena, out, &rows);
+    find_range(out, &rows);
+    if (rows.count >= FEW_ROWS)
+        drop_outliers(arena, out, outliers, &rows);
+    thin(arena, out, samples->form, VP_MAX_ANCHORS);
+    out->quality.rows = rows.count;
+    out->quality.median = rounded(out->quality.median);
+    out->quality.p90 = rounded(out->quality.p90);
+}

@@ -1,0 +1,288 @@
+#include "planner/latency/serve_fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_TERMS = VP_FIRST_TERMS, ROUNDS = 12, SWEEPS = 400 };
+
+static const double ROBUST = 0.15; /* relative error beyond which a row pulls with constant force */
+/* Weight of a constant of the class beside rows: as one row whose error would be 0.5 where those of
+ * rows are 0.1. */
+static const double BELIEF = 0.04;
+enum { NONE_LEFT_OUT = UINT32_MAX };
+
+/* ---- non-negative least squares ---- */
+
+/* factor . constants = 1, in units of the measured value. */
+struct equation {
+    double factor[MAX_TERMS];
+    double value;
+};
+
+struct system {
+    struct equation *rows;
+    uint32_t count;
+    int terms;
+    double prior[MAX_TERMS]; /* 0: nothing believed */
+};
+
+static double residual(const struct system *s, const struct equation *e, const double *x) {
+    double sum = -e->value;
+    for (int j = 0; j < s->terms; j++)
+        sum += e->factor[j] * x[j];
+    return sum;
+}
+
+/* Minimises x'Gx/2 - h'x over x >= 0 by coordinates; G is small and positive on its diagonal. */
+static void descend(double *x, double g[MAX_TERMS][MAX_TERMS], const double *h, int n) {
+    for (int sweep = 0; sweep < SWEEPS; sweep++) {
+        double moved = 0;
+        for (int j = 0; j < n; j++) {
+            double slope = h[j];
+            if (!(g[j][j] > 0))
+                continue;
+            for (int k = 0; k < n; k++)
+                slope -= g[j][k] * x[k];
+            double next = fmax(x[j] + slope / g[j][j], 0);
+            moved = fmax(moved, fabs(next - x[j]));
+            x[j] = next;
+        }
+        if (moved < 1e-9)
+            break;
+    }
+}
+
+static void solve(double *x, const struct system *s) {
+    double scale[MAX_TERMS];
+
+    for (int j = 0; j < s->terms; j++) {
+        scale[j] = 0;
+        for (uint32_t i = 0; i < s->count; i++)
+            scale[j] = fmax(scale[j], s->rows[i].factor[j]);
+        scale[j] = scale[j] > 0 ? 1 / scale[j] : 1;
+        x[j] = 0;
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        double g[MAX_TERMS][MAX_TERMS] = {{0}}, h[MAX_TERMS] = {0}, y[MAX_TERMS];
+        for (uint32_t i = 0; i < s->count; i++) {
+            const struct equation *e = &s->rows[i];
+            double off = round > 0 ? fabs(residual(s, e, x)) : 0;
+            double weight = off > ROBUST ? ROBUST / off : 1;
+            for (int j = 0; j < s->terms; j++) {
+                double fj = e->factor[j] * scale[j];
+                h[j] += weight * fj * e->value;
+                for (int k = 0; k < s->terms; k++)
+                    g[j][k] += weight * fj * e->factor[k] * scale[k];
+            }
+        }
+        for (int j = 0; j < s->terms; j++) {
+            if (s->prior[j] > 0) {
+                double f = scale[j] / s->prior[j];
+                g[j][j] += BELIEF * f * f;
+                h[j] += BELIEF * f;
+            }
+            y[j] = x[j] / scale[j];
+        }
+        descend(y, g, h, s->terms);
+        for (int j = 0; j < s->terms; j++)
+            x[j] = y[j] * scale[j];
+    }
+}
+
+/* ---- the two systems ---- */
+
+static double total_factors(double *out, const struct vp_served *r,
+                            const struct vp_serving_fit *fit) {
+    double first[VP_PASS_TERMS], prompt[VP_PASS_TERMS], rest[VP_FIRST_TERMS], known;
+
+    vp_tpot_factors(out, &r->terms);
+    vp_pass_factors(first, &r->terms.first);
+    vp_pass_factors(prompt, &r->terms.prompt);
+    for (int j = 0; j < VP_PASS_TERMS; j++)
+        out[j] = out[j] * (r->load.output - 1) + first[j] +
+                 (r->load.batch ? r->terms.ahead * prompt[j] : 0);
+    vp_ttft_factors(rest, &known, &r->terms, &r->load, fit);
+    return rest[0] * fit->first_us + rest[1] * fit->first_token_us + rest[2] * fit->request_us;
+}
+
+static void set_passes(struct system *s, const struct vp_serve_fit_rows *rows, uint32_t without,
+                       const struct vp_serving_fit *fit) {
+    s->count = 0;
+    s->terms = VP_PASS_TERMS;
+    for (uint32_t i = 0; i < rows->count; i++) {
+        const struct vp_served *r = &rows->row[i];
+        struct equation *e = &s->rows[s->count];
+        double measured = r->tpot_us > 0 ? r->tpot_us : r->total_us;
+        double known = 0;
+        if (!(measured > 0) || r->group == without)
+            continue;
+        if (r->tpot_us > 0)
+            vp_tpot_factors(e->factor, &r->terms);
+        else
+            known = total_factors(e->factor, r, fit);
+        for (int j = 0; j < VP_PASS_TERMS; j++)
+            e->factor[j] /= measured;
+        e->value = fmax(1 - known / measured, 0.1);
+        s->count++;
+    }
+}
+
+static void set_firsts(struct system *s, const struct vp_serve_fit_rows *rows, uint32_t without,
+                       const struct vp_serving_fit *fit) {
+    s->count = 0;
+    s->terms = VP_FIRST_TERMS;
+    for (uint32_t i = 0; i < rows->count; i++) {
+        const struct vp_served *r = &rows->row[i];
+        struct equation *e = &s->rows[s->count];
+        double known;
+        if (!(r->ttft_us > 0) || r->group == without)
+            continue;
+        vp_ttft_factors(e->factor, &known, &r->terms, &r->load, fit);
+        for (int j = 0; j < VP_FIRST_TERMS; j++)
+            e->factor[j] /= r->ttft_us;
+        e->value = 1 - known / r->ttft_us;
+        s->count++;
+    }
+}
+
+static const struct vp_serving_fit NOTHING;
+
+static bool solve_all(struct system *s, struct vp_serving_fit *out,
+                      const struct vp_serve_fit_rows *rows, uint32_t without,
+                      const struct vp_serving_fit *prior) {
+    const struct vp_serving_fit *p = prior ? prior : &NOTHING;
+    double x[MAX_TERMS];
+
+    out->first_us = p->first_us;
+    out->first_token_us = p->first_token_us;
+    out->request_us = p->request_us;
+    out->wait_steps = p->wait_steps;
+    out->queue_share = p->queue_share;
+    memcpy(s->prior, (double[]){p->kernel_scale, p->layer_us, p->sequence_us, p->step_us},
+           4 * sizeof(double));
+    set_passes(s, rows, without, out);
+    if (s->count < VP_SERVE_FIT_LEAST_ROWS)
+        return false;
+    solve(x, s);
+    out->kernel_scale = x[0];
+    out->layer_us = x[1];
+    out->sequence_us = x[2];
+    out->step_us = x[3];
+    memcpy(s->prior,
+           (double[]){p->first_us, p->first_token_us, p->request_us, p->wait_steps, p->queue_share},
+           5 * sizeof(double));
+    set_firsts(s, rows, without, out);
+    if (s->count < VP_SERVE_FIT_LEAST_ROWS)
+        return true; /* those of the class stay */
+    solve(x, s);
+    out->first_us = x[0];
+    out->first_token_us = x[1];
+    out->request_us = x[2];
+    out->wait_steps = x[3];
+    out->queue_share = x[4];
+    return true;
+}
+
+/* ---- how good it is ---- */
+
+static double predicted_total(const struct vp_served *r, const struct vp_serving_fit *fit) {
+    return vp_ttft_us(&r->terms, &r->load, fit) + (r->load.output - 1) * vp_tpot_us(&r->terms, fit);
+}
+
+/* predicted / measured of the time between tokens, of the end-to-end time where only that is known;
+ * 0: not measured */
+static double tpot_ratio(const struct vp_served *r, const struct vp_serving_fit *fit) {
+    if (r->tpot_us > 0)
+        return vp_tpot_us(&r->terms, fit) / r->tpot_us;
+    return r->total_us > 0 ? predicted_total(r, fit) / r->total_us : 0;
+}
+
+static double ttft_ratio(const struct vp_served *r, const struct vp_serving_fit *fit) {
+    return r->ttft_us > 0 ? vp_ttft_us(&r->terms, &r->load, fit) / r->ttft_us : 0;
+}
+
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double quantile(double *values, uint32_t count, double share) {
+    if (count == 0)
+        return 0;
+    qsort(values, count, sizeof *values, ascending);
+    return values[(uint32_t)(share * (count - 1) + 0.5)];
+}
+
+typedef double (*ratio_of)(const struct vp_served *, const struct vp_serving_fit *);
+
+static struct vp_fit_quality judged(double *scratch, const struct vp_serve_fit_rows *rows,
+                                    const struct vp_serving_fit *fit, ratio_of ratio) {
+    struct vp_fit_quality q = {0};
+
+    for (uint32_t i = 0; i < rows->count; i++) {
+        double r = ratio(&rows->row[i], fit);
+        if (r > 0)
+            scratch[q.rows++] = fabs(r - 1);
+    }
+    q.median = quantile(scratch, q.rows, 0.5);
+    q.p90 = quantile(scratch, q.rows, 0.9);
+    return q;
+}
+
+void vp_serve_fit_judge(struct vp_arena *arena, struct vp_fit_quality *tpot,
+                        struct vp_fit_quality *ttft, const struct vp_serve_fit_rows *rows,
+                        const struct vp_serving_fit *fit) {
+    double *scratch = VP_NEW_ARRAY(arena, rows->count, double);
+
+    *tpot = judged(scratch, rows, fit, tpot_ratio);
+    *ttft = judged(scratch, rows, fit, ttft_ratio);
+}
+
+static const double LEAST_SPREAD = 1.1; /* no claim is better: same card, same model, two machines
+                                           differ by 5 % and more (MLPerf 5.1 submissions) */
+
+/* Of a quantile of |log ratio|. Where no group could be left out, half of what the class is off. */
+static double spread_of(double log_ratio, bool held_out, double prior) {
+    if (!held_out && prior > 1)
+        log_ratio = fmax(log_ratio, log(prior) / 2);
+    return fmax(exp(log_ratio), LEAST_SPREAD);
+}
+
+bool vp_serve_fit(struct vp_arena *arena, struct vp_serving_fit *out,
+                  const struct vp_serve_fit_rows *rows, const struct vp_serving_fit *prior) {
+    struct system system = {.rows = VP_NEW_ARRAY(arena, rows->count + 1, struct equation)};
+    double *tpot = VP_NEW_ARRAY(arena, rows->count + 1, double);
+    double *ttft = VP_NEW_ARRAY(arena, rows->count + 1, double);
+    uint32_t tpots = 0, ttfts = 0;
+    struct vp_serving_fit other = *out;
+    bool held_out = rows->groups > 1;
+
+    if (!solve_all(&system, out, rows, NONE_LEFT_OUT, prior))
+        return false;
+    vp_serve_fit_judge(arena, &out->tpot, &out->ttft, rows, out);
+    for (uint32_t g = 0; g < rows->groups; g++) {
+        if (!held_out)
+            other = *out;
+        else if (!solve_all(&system, &other, rows, g, prior))
+            other = prior ? *prior : *out;
+        for (uint32_t i = 0; i < rows->count; i++) {
+            const struct vp_served *r = &rows->row[i];
+            double a = tpot_ratio(r, &other), b = ttft_ratio(r, &other);
+            if (r->group == g && a > 0)
+                tpot[tpots++] = fabs(log(a));
+            if (r->group == g && b > 0)
+                ttft[ttfts++] = fabs(log(b));
+        }
+    }
+    for (uint32_t i = 0; i < rows->count; i++) {
+        double a = tpot_ratio(&rows->row[i], out);
+        rows->row[i].outlier = a > 0 && (a > 2 || a < 0.5);
+    }
+    out->tpot_spread =
+        spread_of(quantile(tpot, tpots, 0.9), held_out, prior ? prior->tpot_spread : 0);
+    out->ttft_spread =
+        ttfts > 0 ? spread_of(quantile(ttft, ttfts, 0.9), held_out, prior ? prior->ttft_spread : 0)
+                  : (prior ? prior->ttft_spread : 2);
+    return true;
+}

@@ -1,0 +1,35 @@
+/* An engine's constants (struct vp_serving_fit) times the sums of a load (serve_time.h): times
+ * between tokens and to the first one. They are linear in the constants, so the fit
+ * (planner/latency/serve_fit.h) solves for what the prediction multiplies.
+ *
+ *   a pass     kernel_scale x (kernels + collectives) + layer_us x layers
+ *              + sequence_us x sequences + step_us x host steps
+ *   step       one decode pass
+ *   TPOT       step + interruptions x what a prompt costs the others
+ *   TTFT       its own prompt's passes + wait_steps x step + queue_share x prompts ahead
+ *              + first_us + first_token_us x prompt + request_us x requests in flight
+ *
+ * Microseconds. A batch that starts together queues by arithmetic, not by queue_share. */
+#ifndef VP_LATENCY_SERVE_SUM_H
+#define VP_LATENCY_SERVE_SUM_H
+
+#include "planner/latency/serve_time.h"
+
+enum { VP_PASS_TERMS = 4, VP_FIRST_TERMS = 5 };
+
+/* Factors of kernel_scale, layer_us, sequence_us, step_us. */
+void vp_pass_factors(double out[VP_PASS_TERMS], const struct vp_pass *pass);
+/* The same of the time between tokens. */
+void vp_tpot_factors(double out[VP_PASS_TERMS], const struct vp_serve_terms *terms);
+/* Factors of first_us, first_token_us, request_us, wait_steps, queue_share in the time to the first
+ * token; *known: what the constants above make of it. */
+void vp_ttft_factors(double out[VP_FIRST_TERMS], double *known, const struct vp_serve_terms *terms,
+                     const struct vp_serve_load *load, const struct vp_serving_fit *fit);
+
+double vp_pass_us(const struct vp_pass *pass, const struct vp_serving_fit *fit);
+double vp_tpot_us(const struct vp_serve_terms *terms, const struct vp_serving_fit *fit);
+/* Without waiting for room in the cache. */
+double vp_ttft_us(const struct vp_serve_terms *terms, const struct vp_serve_load *load,
+                  const struct vp_serving_fit *fit);
+
+#endif

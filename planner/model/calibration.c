@@ -1,0 +1,27 @@
+#include "planner/model/calibration.h"
+
+const struct vp_constant_info vp_constants[VP_FORM_CONSTANT_COUNT] = {
+#define X(form, name, text, least, most, what) {VP_FORM_##form, text, least, most, what},
+#include "planner/model/calibration.def"
+#undef X
+};
+
+uint32_t vp_shape_sizes(enum vp_form form) { return form == VP_FORM_GEMM ? 3 : VP_SHAPE_SIZES; }
+
+const char *vp_shape_size_name(enum vp_form form, uint32_t i) {
+    static const char *const GEMM[] = {"m", "n", "k"};
+    static const char *const ATTENTION[] = {"batch", "tokens", "heads", "kv_heads", "head_dim"};
+    return form == VP_FORM_GEMM ? GEMM[i] : ATTENTION[i];
+}
+
+const char *vp_rate_name(enum vp_rate rate) {
+    static const char *const NAMES[] = {"bf16", "fp16", "fp32", "fp8", "fp8_block", "int8", "fp4"};
+    return NAMES[rate];
+}
+
+double vp_rate_bytes(enum vp_rate rate) {
+    static const double BYTES[VP_RATES] = {2, 2, 4, 1, 1, 1, 0.5};
+    return BYTES[rate];
+}
+
+const char *vp_kv_name(enum vp_kv_width width) { return width == VP_KV_8 ? "kv8" : "kv16"; }

@@ -1,0 +1,166 @@
+#include "planner/plan/llama_latency.h"
+
+#include <math.h>
+
+#include "planner/latency/op_time.h"
+
+/* One decode step of all slots that are busy. */
+struct load {
+    const struct vp_scenario *scenario;
+    const struct vp_llama_plan *plan;
+    double slots, past, prompt, output;
+    double active; /* share of a block's bytes that a step reads */
+};
+
+/* Experts that nobody asked for are not read. */
+static double active_share(const struct load *l) {
+    const struct vp_gguf_table *table = l->plan->table;
+    const struct vp_model *model = l->scenario->model;
+    double all = 0, experts = 0, hit = 1;
+
+    for (uint32_t i = 0; table && i < table->count; i++) {
+        if (table->tensor[i].place != VP_GGUF_BLOCK || table->tensor[i].nextn)
+            continue;
+        all += (double)table->tensor[i].bytes;
+        if (table->tensor[i].kind == VP_GGUF_EXPERT)
+            experts += (double)table->tensor[i].bytes;
+    }
+    for (uint32_t i = 0; i < model->block_count; i++) {
+        const struct vp_moe *moe = &model->blocks[i].moe;
+        if (moe->kind != VP_MLP_NONE && moe->experts > 0)
+            hit = vp_experts_hit((double)moe->experts, (double)moe->top_k, l->slots) /
+                  (double)moe->experts;
+    }
+    return all > 0 ? 1 - experts / all * (1 - hit) : 1;
+}
+
+/* Of the group that a GPU belongs to, where not all are alike. */
+static const struct vp_gpu *gpu_of(const struct vp_hardware *hardware, int32_t index) {
+    uint64_t first = 0;
+
+    for (uint32_t i = 0; i < hardware->group_count; i++) {
+        first += hardware->groups[i].count;
+        if ((uint64_t)index < first)
+            return &hardware->groups[i].gpu;
+    }
+    return &hardware->gpu;
+}
+
+static struct vp_kernels kernels_of(const struct load *l, int32_t index) {
+    struct vp_kernels kernels = vp_kernels_of(l->scenario);
+
+    kernels.gpu = gpu_of(&l->scenario->hardware, index);
+    if (kernels.gpu != &l->scenario->hardware.gpu)
+        kernels.calibration = NULL;
+    return kernels;
+}
+
+/* Bytes of the cache that a step reads: its cells are filled as far as the context goes. */
+static double cache_bytes(const struct load *l, const struct vp_llama_place *place) {
+    double share = l->slots * l->past / fmax((double)l->plan->n_ctx, 1);
+
+    return (double)place->buffer[VP_LLAMA_KV].likely * fmin(share, 1) +
+           (double)place->buffer[VP_LLAMA_STATE].likely;
+}
+
+static struct vp_time decode_time(const struct load *l) {
+    struct vp_time sum = {.basis = VP_BASIS_CALIBRATED};
+
+    for (uint32_t i = 0; i < l->plan->places; i++) {
+        const struct vp_llama_place *place = &l->plan->place[i];
+        if (place->gpu < 0)
+            continue;
+        struct vp_kernels kernels = kernels_of(l, place->gpu);
+        double bytes = (double)place->buffer[VP_LLAMA_MODEL].likely * l->active;
+        sum = vp_time_add(sum, vp_stream_time(&kernels, bytes + cache_bytes(l, place), 0));
+    }
+    return sum;
+}
+
+/* Products of one prompt, layer after layer, in 16 bit. */
+static struct vp_time prompt_time(const struct load *l) {
+    struct vp_kernels kernels = kernels_of(l, 0);
+    struct vp_params params = vp_ops_params(l->scenario->model);
+    double hidden = fmax((double)l->scenario->model->hidden, 1);
+    struct vp_gemm_shape gemm = {.rate = VP_RATE_FP16,
+                                 .m = l->prompt,
+                                 .n = (double)params.active / hidden,
+                                 .k = hidden,
+                                 .batch = 1,
+                                 .stored_bytes = 1};
+    return vp_gemm_time(&kernels, &gemm);
+}
+
+static struct vp_estimate inverse(double tokens, const struct vp_estimate *ms, bool bound) {
+    struct vp_estimate out = {ms->basis, tokens * 1e3 / ms->high, tokens * 1e3 / ms->likely,
+                              tokens * 1e3 / ms->low};
+    if (bound)
+        out = (struct vp_estimate){VP_BASIS_BOUND, 0, 0, tokens * 1e3 / ms->low};
+    return out;
+}
+
+static void set_decode(struct vp_latency *out, const struct load *l, struct vp_time step,
+                       bool host) {
+    double share = l->slots * (double)vp_max(l->scenario->serve.replicas, 1);
+
+    out->step_ms =
+        (struct vp_estimate){step.basis, step.low / 1e3, step.likely / 1e3, step.high / 1e3};
+    if (host)
+        out->step_ms = (struct vp_estimate){VP_BASIS_BOUND, step.low / 1e3, 0, 0};
+    out->tpot_ms = out->step_ms;
+    out->decode_tokens_per_s = inverse(share, &out->step_ms, host);
+}
+
+/* Layers, or experts of layers, in host memory; the embedding always is, and is looked up only. */
+static bool works_on_host(const struct load *l) {
+    const struct vp_scenario *s = l->scenario;
+
+    if (l->plan->host_experts > 0 || s->llama.cpu_moe || s->llama.cpu_moe_layers > 0 ||
+        s->llama.no_kv_offload)
+        return true;
+    for (uint32_t i = 0; i < l->plan->places; i++)
+        if (l->plan->place[i].gpu < 0 && l->plan->place[i].layers > 0)
+            return true;
+    return l->plan->gpu_layers < l->plan->layer_slots;
+}
+
+void vp_llama_latency(struct vp_arena *arena, struct vp_result *result) {
+    const struct vp_scenario *s = result->scenario;
+    struct vp_latency *out = &result->latency;
+    struct load l = {.scenario = s, .plan = result->llama};
+    struct vp_time step, prompt;
+    bool host;
+
+    *out = (struct vp_latency){0};
+    if (!l.plan || l.plan->gpus == 0) {
+        out->why = "times on the processor are not modelled";
+        return;
+    }
+    double context = fmax((double)s->serve.context, 1), output = (double)s->serve.output_tokens;
+    l.output = output > 0 ? output : 0;
+    l.prompt =
+        s->serve.prompt_tokens > 0 ? (double)s->serve.prompt_tokens : fmax(context - l.output, 1);
+    l.past = fmin(l.prompt + l.output / 2, context);
+    l.slots = fmax((double)vp_min(s->serve.concurrency, vp_max(s->llama.slots, 1)), 1);
+    l.active = active_share(&l);
+    step = decode_time(&l);
+    if (!(step.likely > 0)) {
+        out->why = "the card's rates are not known";
+        return;
+    }
+    host = works_on_host(&l);
+    set_decode(out, &l, step, host);
+    prompt = prompt_time(&l);
+    if (prompt.low > 0) {
+        out->ttft_ms = (struct vp_estimate){VP_BASIS_BOUND, prompt.low / 1e3, 0, 0};
+        out->prefill_tokens_per_s =
+            (struct vp_estimate){VP_BASIS_BOUND, 0, 0, l.prompt * 1e6 / prompt.low};
+    }
+    if (host) {
+        out->why = "the rate of host memory is not known";
+    } else {
+        out->why = vp_arena_printf(arena, "weights and cache read at the rate of cards like it");
+        if (out->parts == 0)
+            out->part[out->parts++] = (struct vp_time_part){"weights and cache", step};
+    }
+}

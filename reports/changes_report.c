@@ -1,0 +1,209 @@
+#include "reports/changes_report.h"
+
+#include <inttypes.h>
+
+#include "planner/base/units.h"
+#include "reports/sections.h"
+#include "reports/shell_words.h"
+#include "reports/words.h"
+
+enum { SHOWN = 8 /* proposals, unless more is asked for */, INDENT = 4 };
+
+const char *vp_slo_name(enum vp_slo_state state) {
+    static const char *const NAMES[] = {NULL, "likely", "open", "broken"};
+    return NAMES[state];
+}
+
+/* ---- words ---- */
+
+/* Two significant digits and the rest of the whole part: a time is not known better. */
+static const char *short_real(struct vp_arena *arena, double v) {
+    double size = v < 0 ? -v : v;
+    int decimals = size < 1 ? 2 : size < 20 ? 1 : 0;
+
+    return vp_arena_printf(arena, "%.*f", decimals, v);
+}
+
+const char *vp_words_risk(struct vp_arena *arena, const struct vp_risk *r) {
+    if (!r->known)
+        return vp_arena_printf(arena, "%s: loss not known (%" PRIu32 " of 2 publishers)", r->format,
+                               r->publishers);
+    return vp_arena_printf(arena, "%s: %s %% %s lost (%s to %s; %s)", r->format,
+                           short_real(arena, r->likely), r->unit, short_real(arena, r->low),
+                           short_real(arena, r->high), r->by);
+}
+
+const char *vp_words_time(struct vp_arena *arena, const struct vp_estimate *e) {
+    if (e->basis == VP_BASIS_NONE)
+        return "time not known";
+    if (e->basis == VP_BASIS_BOUND)
+        return vp_arena_printf(arena, "at least %s ms (bound)", short_real(arena, e->low));
+    return vp_arena_printf(arena, "%s ms (%s to %s, %s)", short_real(arena, e->likely),
+                           short_real(arena, e->low), short_real(arena, e->high),
+                           vp_basis_name(e->basis));
+}
+
+static const char *time_text(struct vp_arena *arena, const struct vp_outcome *found,
+                             const struct vp_trial *t) {
+    if (found->base->scenario->training)
+        return vp_arena_printf(arena, "step %s", vp_words_time(arena, &t->step));
+    return vp_arena_printf(arena, "token %s", vp_words_time(arena, &t->tpot));
+}
+
+/* ---- one proposal ---- */
+
+static void costs(const struct vp_page *page, const struct vp_change *c) {
+    struct vp_arena *arena = page->out->arena;
+    const struct {
+        const char *name, *text;
+    } ALL[] = {{"quality", c->risk.format ? vp_words_risk(arena, &c->risk) : c->quality},
+               {"speed", c->speed},
+               {"money", c->money}};
+    struct vp_buf out = {.arena = arena};
+
+    for (size_t i = 0; i < sizeof ALL / sizeof *ALL; i++)
+        if (!vp_text_eq(ALL[i].text, "none"))
+            vp_buf_printf(&out, "%s%s: %s", out.size ? "; " : "", ALL[i].name, ALL[i].text);
+    if (out.size == 0)
+        return;
+    vp_page_spaces(page, INDENT);
+    vp_page_wrap(page, INDENT, INDENT, vp_buf_text(&out));
+}
+
+static void figures(const struct vp_page *page, const struct vp_outcome *found,
+                    const struct vp_proposal *p) {
+    struct vp_arena *arena = page->out->arena;
+    const struct vp_trial *t = &p->trial;
+    struct vp_buf out = {.arena = arena};
+
+    vp_buf_printf(&out, "%s: needs %s GiB of %s, %s to spare; %s",
+                  t->verdict == VP_FITS ? "fits" : "at risk", vp_words_interval(arena, t->need, 2),
+                  vp_format_gib(arena, t->usable_bytes, 2),
+                  vp_words_signed_gib(arena, t->headroom_bytes), time_text(arena, found, t));
+    if (t->price_per_hour > 0)
+        vp_buf_printf(&out, "; %s per hour", vp_format_real(arena, t->price_per_hour));
+    if (t->slo != VP_SLO_NONE)
+        vp_buf_printf(&out, "; promised latency: %s", vp_slo_name(t->slo));
+    vp_page_spaces(page, INDENT);
+    vp_page_wrap(page, INDENT, INDENT, vp_buf_text(&out));
+}
+
+static const char *change_text(struct vp_arena *arena, const struct vp_change *c) {
+    return vp_arena_printf(arena, "%s: %s -> %s", c->what, c->from, c->to);
+}
+
+/* "1  fewer sequences at once: 64 -> 41": the changes, one line each. */
+static void head(const struct vp_page *page, const struct vp_outcome *found,
+                 const struct vp_proposal *p, const char *number) {
+    struct vp_arena *arena = page->out->arena;
+
+    vp_page_left(page, number, INDENT);
+    if (found->question == VP_ASK_MOST) {
+        const char *more = p->most_likely > p->most
+                               ? vp_arena_printf(arena, ", likely up to %s",
+                                                 vp_format_count(arena, p->most_likely))
+                           : p->capped ? ", the most there is"
+                                       : "";
+        vp_page_printf(page, INDENT, INDENT, "%s %s%s%s", found->goal,
+                       vp_format_count(arena, p->most), more, p->changes == 0 ? ": as it is" : "");
+    } else if (found->question == VP_ASK_FEWEST) {
+        vp_page_printf(page, INDENT, INDENT, "%" PRIu64 " x %s: %s", p->trial.gpus, p->trial.gpu,
+                       p->change[0].what);
+        return;
+    }
+    for (uint32_t i = 0; i < p->changes; i++) {
+        if (i > 0 || found->question == VP_ASK_MOST)
+            vp_page_spaces(page, INDENT);
+        vp_page_wrap(page, INDENT, INDENT + 2, change_text(arena, &p->change[i]));
+    }
+}
+
+static void proposal(const struct vp_page *page, const struct vp_outcome *found,
+                     const struct vp_proposal *p, const char *number) {
+    head(page, found, p, number);
+    figures(page, found, p);
+    for (uint32_t i = 0; i < p->changes; i++)
+        costs(page, &p->change[i]);
+    vp_shell_paste(page, INDENT, p->command);
+}
+
+static void proposals(const struct vp_page *page, const struct vp_outcome *found, bool all) {
+    struct vp_arena *arena = page->out->arena;
+    uint32_t shown = all ? found->count : (uint32_t)vp_min(found->count, SHOWN);
+
+    for (uint32_t i = 0; i < shown; i++) {
+        vp_buf_add(page->out, "\n");
+        proposal(page, found, &found->item[i], vp_arena_printf(arena, "%3" PRIu32, i + 1));
+    }
+    if (shown < found->count)
+        vp_page_printf(page, 0, 2, "... and %" PRIu32 " more (-v shows all)", found->count - shown);
+    if (found->beaten > 0)
+        vp_page_printf(page, 0, 2,
+                       "%" PRIu32 " more would do, but one of these is as good in everything and "
+                       "better in something",
+                       found->beaten);
+}
+
+/* ---- the whole ---- */
+
+static void limits(const struct vp_page *page, const struct vp_outcome *found) {
+    struct vp_arena *arena = page->out->arena;
+
+    if (found->base->scenario->training) {
+        if (found->max_micro_batch > 0)
+            vp_page_printf(page, 0, 2, "as it is: micro batches up to %s",
+                           vp_format_count(arena, found->max_micro_batch));
+        return;
+    }
+    const char *context =
+        found->max_context > 0 ? vp_format_count(arena, found->max_context) : NULL;
+    const char *sequences =
+        found->max_sequences > 0 ? vp_format_count(arena, found->max_sequences) : NULL;
+    if (!context && !sequences)
+        return;
+    vp_page_printf(
+        page, 0, 2, "as it is: %s%s%s%s%s", context ? "a context up to " : "",
+        context ? context : "", found->context_capped ? " (the model's longest)" : "",
+        sequences ? (context ? ", or sequences at once up to " : "sequences at once up to ") : "",
+        sequences ? sequences : "");
+}
+
+static void infeasible(const struct vp_page *page, const struct vp_outcome *found) {
+    struct vp_arena *arena = page->out->arena;
+
+    vp_page_printf(page, 0, 2, "no %s makes it fit (%s candidates evaluated)%s",
+                   found->question == VP_ASK_CHANGES ? "choice of up to three changes"
+                                                     : "candidate",
+                   vp_format_count(arena, found->tried), found->nearest ? "; nearest:" : "");
+    if (found->nearest)
+        proposal(page, found, found->nearest, "");
+}
+
+static void changes(const struct vp_page *page, const struct vp_outcome *found) {
+    static const char *const HOW[] = {"", "one change is enough", "two changes together",
+                                      "three changes together"};
+    struct vp_arena *arena = page->out->arena;
+
+    if (found->needed == 0)
+        return;
+    vp_page_printf(page, 0, 2, "%s (%s candidates evaluated%s):", HOW[found->needed],
+                   vp_format_count(arena, found->tried),
+                   found->stopped ? "; not all, there are too many" : "");
+}
+
+void vp_changes_text(struct vp_buf *out, const struct vp_outcome *found,
+                     const struct vp_report_options *options) {
+    struct vp_page page = vp_section_page(out, options);
+
+    vp_section_head(&page, found->base, options);
+    vp_buf_add(out, "\n");
+    limits(&page, found);
+    changes(&page, found);
+    if (found->count > 0)
+        proposals(&page, found, options && options->verbose);
+    else if (found->verdict == VP_DOES_NOT_FIT)
+        infeasible(&page, found);
+    for (uint32_t i = 0; i < found->note_count; i++)
+        vp_page_wrap(&page, 0, 2, found->notes[i]);
+    vp_section_notes(&page, found->base);
+}
