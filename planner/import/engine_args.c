@@ -392,6 +392,39 @@ void vp_engine_args_settle(struct vp_reading *r) {
     vp_value_assign(r, VP_F_WEIGHTS, &value, &said->source);
 }
 
+/* ---- on a command line ---- */
+
+static enum vp_arg_takes takes(const struct row *row) {
+    switch (row->action) {
+    case ATTENTION:
+    case INT8:
+    case NF4:
+        return VP_ARG_SWITCH;
+    case SAME:
+        return vp_field_info(row->field)->kind == VP_KIND_BOOL ? VP_ARG_SWITCH : VP_ARG_VALUE;
+    case NOT_MODELLED:
+        return VP_ARG_UNKNOWN;
+    default:
+        return VP_ARG_VALUE;
+    }
+}
+
+enum vp_arg_takes vp_engine_arg_takes(struct vp_ctx *ctx, enum vp_engine_kind engine,
+                                      const char *as_written) {
+    const char *key = canonical(ctx, as_written), *names[VP_EXTRA_ARGS];
+    struct row row = look_up(ctx, engine, key);
+    if (row.action != NOT_MODELLED)
+        return takes(&row);
+    size_t count = vp_extra_arg_names(names, engine);
+    for (size_t i = 0; i < count; i++)
+        if (vp_text_eq(names[i], key))
+            return VP_ARG_VALUE;
+    if (!vp_text_starts(key, "no_"))
+        return VP_ARG_UNKNOWN;
+    row = look_up(ctx, engine, key + 3);
+    return takes(&row) == VP_ARG_SWITCH ? VP_ARG_SWITCH : VP_ARG_UNKNOWN;
+}
+
 /* ---- afterwards ---- */
 
 static const char *value_of(const struct vp_engine_arg *args, uint32_t count, const char *key) {

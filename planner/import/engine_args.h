@@ -12,6 +12,10 @@ void vp_engine_args_read(struct vp_reading *r, const struct vp_node *args);
 void vp_engine_env_read(struct vp_reading *r, const struct vp_node *env);
 /* What `quantization` means for this model; call when the model is read (NULL: it is faulty). */
 void vp_engine_args_settle(struct vp_reading *r);
+/* What follows an argument on a command line. */
+enum vp_arg_takes { VP_ARG_VALUE, VP_ARG_SWITCH, VP_ARG_UNKNOWN };
+enum vp_arg_takes vp_engine_arg_takes(struct vp_ctx *ctx, enum vp_engine_kind engine,
+                                      const char *key);
 /* The value of an argument, NULL when it was not given. */
 const char *vp_engine_arg(const struct vp_engine *engine, const char *key);
 const char *vp_engine_env(const struct vp_engine *engine, const char *name);

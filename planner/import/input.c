@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "planner/base/text.h"
+#include "planner/import/command_line.h"
 #include "planner/import/document.h"
 #include "planner/import/finish.h"
 #include "planner/import/scenario_reader.h"
@@ -272,8 +273,20 @@ static bool is_document(struct vp_ctx *ctx, const char *path) {
     return kind == VP_FILE_REGULAR || kind == VP_FILE_OTHER; /* a pipe: <(...) */
 }
 
+static enum vp_status find_command(struct finding *f, const char *text) {
+    struct vp_node *root;
+    enum vp_status status = vp_command_line_read(f->ctx, &root, text);
+    if (status != VP_OK)
+        return status;
+    expect(f, 1);
+    add(f, root, NULL);
+    return VP_OK;
+}
+
 static enum vp_status find_any(struct finding *f, const char *input) {
     struct vp_ctx *ctx = f->ctx;
+    if (vp_command_line_is(ctx, input) && vp_io_kind(ctx, input) == VP_FILE_NONE)
+        return find_command(f, input);
     const char *wanted;
     struct vp_node *root;
     const char *path = vp_document_expand(ctx, split_name(ctx, &wanted, input));

@@ -1,14 +1,11 @@
-/* A Megatron command line, alone or in a shell script for a batch system. Words are split as a
- * shell does it: quotes, comments, continued lines, variables that the script itself sets. Nothing
- * is executed. */
+/* A Megatron command line, alone or in a shell script for a batch system. */
 #include <ctype.h>
 #include <string.h>
 
 #include "planner/base/text.h"
 #include "planner/base/units.h"
 #include "planner/import/recipe.h"
-
-enum { MAX_WORDS = 8192, MAX_VARIABLES = 512 };
+#include "planner/import/shell_text.h"
 
 static const char MODEL[] = "model", LAUNCH[] = "launch";
 
@@ -22,127 +19,18 @@ static const struct {
 
 struct option {
     const char *name; /* with dashes, without the leading ones */
-    const char **values;
+    const struct vp_shell_word *values;
     uint32_t count;
 };
 
 struct script {
     struct vp_ctx *ctx;
-    const char *at, *end;
     struct vp_pos pos;
-    const char *names[MAX_VARIABLES], *values[MAX_VARIABLES];
-    uint32_t variables;
-    const char *words[MAX_WORDS];
-    uint32_t count;
-    uint32_t depth;                /* of parentheses */
+    struct vp_shell_text text;
     uint64_t nodes, gpus_per_node; /* of #SBATCH lines and the launcher; 0: not said */
 };
 
-/* ---- words ---- */
-
-static const char *variable(const struct script *s, const char *name, size_t length) {
-    for (uint32_t i = s->variables; i-- > 0;)
-        if (strlen(s->names[i]) == length && strncmp(s->names[i], name, length) == 0)
-            return s->values[i];
-    return NULL;
-}
-
-/* "$NAME", "${NAME}", "${NAME:-usual}"; what is not known stays as it stands. */
-static void expand(struct script *s, struct vp_buf *out) {
-    const char *start = s->at++;
-    bool braces = s->at < s->end && *s->at == '{';
-    if (braces)
-        s->at++;
-    const char *name = s->at;
-    while (s->at < s->end && (isalnum((unsigned char)*s->at) || *s->at == '_'))
-        s->at++;
-    size_t length = (size_t)(s->at - name);
-    const char *value = variable(s, name, length), *usual = NULL;
-    size_t usual_length = 0;
-    if (braces) {
-        const char *close = memchr(s->at, '}', (size_t)(s->end - s->at));
-        if (!close)
-            close = s->end;
-        if (close - s->at > 2 && s->at[0] == ':' && s->at[1] == '-') {
-            usual = s->at + 2;
-            usual_length = (size_t)(close - usual);
-        }
-        s->at = close < s->end ? close + 1 : close;
-    }
-    if (value)
-        vp_buf_add(out, value);
-    else if (usual)
-        vp_buf_add_n(out, usual, usual_length);
-    else
-        vp_buf_add_n(out, start, (size_t)(s->at - start));
-}
-
-static bool ends_word(char c) {
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ';' || c == '(' || c == ')' ||
-           c == '|' || c == '&';
-}
-
-static void quoted(struct script *s, struct vp_buf *out) {
-    char quote = *s->at++;
-    while (s->at < s->end && *s->at != quote) {
-        if (quote == '"' && *s->at == '$') {
-            expand(s, out);
-            continue;
-        }
-        if (quote == '"' && *s->at == '\\' && s->at + 1 < s->end)
-            s->at++;
-        if (*s->at != '\n')
-            vp_buf_add_n(out, s->at, 1);
-        else
-            vp_buf_add(out, " ");
-        s->at++;
-    }
-    if (s->at < s->end)
-        s->at++;
-}
-
-static const char *read_word(struct script *s) {
-    struct vp_buf out = {.arena = s->ctx->arena};
-    while (s->at < s->end && !ends_word(*s->at)) {
-        if (*s->at == '\'' || *s->at == '"') {
-            quoted(s, &out);
-        } else if (*s->at == '$') {
-            expand(s, &out);
-        } else if (*s->at == '\\' && s->at + 1 < s->end) {
-            if (s->at[1] != '\n')
-                vp_buf_add_n(&out, s->at + 1, 1);
-            s->at += 2;
-        } else {
-            vp_buf_add_n(&out, s->at++, 1);
-        }
-    }
-    return vp_buf_text(&out);
-}
-
-/* A variable holds words of its own, as "$MODEL_ARGS" does. */
-static void add_words(struct script *s, const char *text) {
-    while (*text) {
-        size_t length = strcspn(text, " \t");
-        if (length > 0 && s->count < MAX_WORDS)
-            s->words[s->count++] = vp_arena_text(s->ctx->arena, text, length);
-        text += length;
-        text += strspn(text, " \t");
-    }
-}
-
-/* NAME=VALUE at the start of a command; true when it was one. */
-static bool assign(struct script *s, const char *word) {
-    size_t length = 0;
-    while (isalnum((unsigned char)word[length]) || word[length] == '_')
-        length++;
-    if (length == 0 || isdigit((unsigned char)word[0]) || word[length] != '=')
-        return false;
-    if (s->variables < MAX_VARIABLES && word[length + 1]) {
-        s->names[s->variables] = vp_arena_text(s->ctx->arena, word, length);
-        s->values[s->variables++] = word + length + 1;
-    }
-    return true;
-}
+/* ---- batch systems ---- */
 
 /* The number behind an option of a batch system: "--nodes=8", "-N 8", "--gres=gpu:8". */
 static uint64_t number_behind(const char *line, const char *option) {
@@ -170,44 +58,15 @@ static void batch_line(struct script *s, const char *line) {
     }
 }
 
-/* A list in parentheses and a command end what belongs to an option: an empty word stands there. */
-static void end_command(struct script *s, char c) {
-    if (c == '(')
-        s->depth++;
-    else if (c == ')' && s->depth > 0)
-        s->depth--;
-    bool ends = c == ')' || (s->depth == 0 && c != ' ' && c != '\t' && c != '\r');
-    if (ends && s->count > 0 && s->count < MAX_WORDS && *s->words[s->count - 1])
-        s->words[s->count++] = "";
-}
-
-static void split(struct script *s) {
-    while (s->at < s->end) {
-        if (*s->at == '#') {
-            const char *line = s->at, *newline = memchr(line, '\n', (size_t)(s->end - line));
-            s->at = newline ? newline : s->end;
-            if (vp_text_starts(line, "#SBATCH"))
-                batch_line(s, vp_arena_text(s->ctx->arena, line, (size_t)(s->at - line)));
-        } else if (*s->at == '\\' && s->at + 1 < s->end && s->at[1] == '\n') {
-            s->at += 2;
-        } else if (ends_word(*s->at)) {
-            end_command(s, *s->at++);
-        } else {
-            const char *word = read_word(s);
-            if (!assign(s, word))
-                add_words(s, word);
-        }
-    }
-}
-
 /* ---- options ---- */
 
 static bool is_option(const char *word) { return word[0] == '-' && word[1] == '-' && word[2]; }
 
 /* "--name value", "--name=value"; dashes and underscores are the same. */
 static struct option next_option(struct script *s, uint32_t *i) {
-    const char *word = s->words[(*i)++] + 2, *equals = strchr(word, '=');
-    struct option option = {.values = &s->words[*i]};
+    const struct vp_shell_word *words = s->text.words;
+    const char *word = words[(*i)++].text + 2, *equals = strchr(word, '=');
+    struct option option = {.values = &words[*i]};
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
     char *name = vp_arena_text(s->ctx->arena, word, length);
     for (char *p = name; *p; p++)
@@ -215,12 +74,13 @@ static struct option next_option(struct script *s, uint32_t *i) {
             *p = '-';
     option.name = name;
     if (equals) {
-        option.values = VP_NEW_ARRAY(s->ctx->arena, 1, const char *);
-        option.values[0] = equals + 1;
+        struct vp_shell_word *value = VP_NEW(s->ctx->arena, struct vp_shell_word);
+        *value = (struct vp_shell_word){equals + 1, words[*i - 1].pos};
+        option.values = value;
         option.count = 1;
         return option;
     }
-    while (*i < s->count && *s->words[*i] && !is_option(s->words[*i])) {
+    while (*i < s->text.count && words[*i].text && !is_option(words[*i].text)) {
         (*i)++;
         option.count++;
     }
@@ -234,24 +94,25 @@ static const char *field_of(const char *option) {
     return NULL;
 }
 
-static struct vp_node *scalar(struct script *s, const char *text) {
+static struct vp_node *scalar(struct script *s, const struct vp_shell_word *word) {
+    const char *text = word->text;
     uint64_t v;
     double real;
     enum vp_node_kind kind = vp_parse_u64(&v, text)       ? VP_NODE_INT
                              : vp_parse_real(&real, text) ? VP_NODE_REAL
                                                           : VP_NODE_TEXT;
-    return vp_node_scalar(s->ctx, kind, text, s->pos);
+    return vp_node_scalar(s->ctx, kind, text, word->pos);
 }
 
 static struct vp_node *value_of(struct script *s, const struct option *option) {
     if (option->count == 0)
         return vp_node_scalar(s->ctx, VP_NODE_BOOL, "true", s->pos);
     if (option->count == 1)
-        return scalar(s, option->values[0]);
+        return scalar(s, &option->values[0]);
     struct vp_node *list = vp_node_new(s->ctx, VP_NODE_LIST, s->pos);
     list->items = VP_NEW_ARRAY(s->ctx->arena, option->count, struct vp_node *);
     for (uint32_t i = 0; i < option->count; i++)
-        list->items[list->count++] = scalar(s, option->values[i]);
+        list->items[list->count++] = scalar(s, &option->values[i]);
     return list;
 }
 
@@ -365,7 +226,7 @@ bool vp_recipe_is_script(const struct vp_bytes *text) {
 
 static void launch(struct script *s, const struct option *option) {
     uint64_t v;
-    if (option->count != 1 || !vp_parse_u64(&v, option->values[0]))
+    if (option->count != 1 || !vp_parse_u64(&v, option->values[0].text))
         return;
     if (vp_text_eq(option->name, "nproc-per-node"))
         s->gpus_per_node = v;
@@ -388,15 +249,17 @@ enum vp_status vp_recipe_from_script(struct vp_ctx *ctx, struct vp_recipe *out,
                                      const struct vp_bytes *text, const char *name) {
     struct script *s = VP_NEW(ctx->arena, struct script);
     struct vp_node *args = vp_node_new(ctx, VP_NODE_MAP, (struct vp_pos){.file = name});
-    *s = (struct script){
-        .ctx = ctx, .at = text->data, .end = text->data + text->size, .pos = {.file = name}};
+    *s = (struct script){.ctx = ctx, .pos = {.file = name}};
     *out = (struct vp_recipe){.kind = "Megatron command line",
                               .scenario = vp_node_new(ctx, VP_NODE_MAP, s->pos)};
-    split(s);
+    vp_shell_split(ctx, &s->text, text->data, text->size, name, true);
+    for (uint32_t i = 0; i < s->text.comment_count; i++)
+        if (vp_text_starts(s->text.comments[i], "#SBATCH"))
+            batch_line(s, s->text.comments[i]);
     vp_recipe_set(ctx, out->scenario, "engine.name",
                   vp_node_scalar(ctx, VP_NODE_TEXT, "megatron", s->pos));
-    for (uint32_t i = 0; i < s->count;) {
-        if (!is_option(s->words[i])) {
+    for (uint32_t i = 0; i < s->text.count;) {
+        if (!s->text.words[i].text || !is_option(s->text.words[i].text)) {
             i++;
             continue;
         }
