@@ -104,14 +104,15 @@ static void pattern(uint8_t *out, size_t bytes, enum vp_dev_type type) {
 enum vp_dev_status vp_bench_fill(struct vp_bench_session *s, void *memory, uint64_t bytes,
                                  enum vp_dev_type type) {
     enum { PATTERN = 1 << 20 };
-    uint8_t *to = memory;
+    uint8_t *to = memory, **data = &s->pattern[type];
     uint64_t done = bytes < PATTERN ? bytes : PATTERN;
-    struct vp_arena_mark mark = vp_arena_mark(s->device.arena);
-    uint8_t *data = vp_arena_alloc(s->device.arena, PATTERN);
 
-    pattern(data, PATTERN, type);
+    if (!*data) {
+        *data = vp_arena_alloc(s->device.arena, PATTERN);
+        pattern(*data, PATTERN, type);
+    }
     enum vp_dev_status status =
-        s->run->backend->copy(&s->device, to, data, done, VP_COPY_TO_DEVICE);
+        s->run->backend->copy(&s->device, to, *data, done, VP_COPY_TO_DEVICE);
     if (status == VP_DEV_OK)
         status = s->run->backend->sync(&s->device);
     while (status == VP_DEV_OK && done < bytes) {
@@ -119,7 +120,6 @@ enum vp_dev_status vp_bench_fill(struct vp_bench_session *s, void *memory, uint6
         status = s->run->backend->copy(&s->device, to + done, to, n, VP_COPY_ON_DEVICE);
         done += n;
     }
-    vp_arena_rewind(s->device.arena, mark);
     return status;
 }
 

@@ -1,6 +1,7 @@
 /* A transformer block, its operators taken from the one list that all estimates use (ops.h), each
  * as one launch; measured as a whole, with the weights of as many layers as no cache holds. Sizes
  * are those of `block` items: a causal prompt of m tokens. */
+#include "planner/model/plain_layer.h"
 #include "planner/ops/ops.h"
 #include "probe/bench_parts.h"
 
@@ -18,17 +19,14 @@ struct building {
 static uint64_t rounded(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 static void describe(struct vp_ops *out, struct vp_model *model, const struct vp_bench_item *item) {
-    struct vp_block block = {.count = 1,
-                             .norms = 2,
-                             .norm = VP_NORM_RMS,
-                             .attention = {.kind = VP_ATTENTION_GQA,
-                                           .heads = item->heads,
-                                           .kv_heads = item->kv_heads,
-                                           .head_dim = item->head_dim,
-                                           .v_head_dim = item->head_dim},
-                             .mlp = {.kind = VP_MLP_GATED, .intermediate = item->width}};
+    const struct vp_plain_layer layer = {.hidden = item->n,
+                                         .intermediate = item->width,
+                                         .heads = item->heads,
+                                         .kv_heads = item->kv_heads,
+                                         .head_dim = item->head_dim};
+    struct vp_block block;
 
-    *model = (struct vp_model){.hidden = item->n};
+    vp_plain_layer(model, &block, &layer);
     vp_ops_block(out, model, &block);
 }
 

@@ -18,6 +18,7 @@ struct vp_bench_session {
     uint32_t devices;
     uint64_t context_bytes; /* 0: not known */
     struct vp_bench_pool pool;
+    uint8_t *pattern[VP_DEV_TYPES]; /* what operands are filled with; NULL: not made yet */
 };
 
 enum { VP_TASK_LAUNCHES = 32 };

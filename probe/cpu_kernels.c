@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -9,40 +10,75 @@
 
 #include "probe/cpu_vector.h"
 
-static void run(const struct job *job, const range_kernel kernels[2]) {
-    range_kernel kernel = kernels[job->cpu->avx2];
+static double clock_us(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
+}
+
+/* Thread t's part, and its time. */
+static void run_part(const struct job *job, range_kernel kernel, unsigned t) {
     unsigned threads = job->cpu->threads;
+    double started = clock_us(CLOCK_THREAD_CPUTIME_ID);
+    kernel(job, t, job->items * t / threads, job->items * (t + 1) / threads);
+    job->cpu->spent_us[t] = clock_us(CLOCK_THREAD_CPUTIME_ID) - started;
+}
+
+static void run(const struct job *job, const range_kernel kernels[2]) {
+    struct vp_cpu *cpu = job->cpu;
+    range_kernel kernel = kernels[cpu->avx2];
+    double longest = 0;
 #ifdef _OPENMP
-#pragma omp parallel num_threads((int)threads)
-    {
-        unsigned t = (unsigned)omp_get_thread_num();
-        kernel(job, t, job->items * t / threads, job->items * (t + 1) / threads);
-    }
-#else
-    (void)threads;
-    kernel(job, 0, 0, job->items);
+    if (cpu->threads > 1) {
+#pragma omp parallel num_threads((int)cpu->threads)
+        run_part(job, kernel, (unsigned)omp_get_thread_num());
+    } else
 #endif
+        run_part(job, kernel, 0);
+    for (unsigned t = 0; t < cpu->threads; t++)
+        longest = cpu->spent_us[t] > longest ? cpu->spent_us[t] : longest;
+    cpu->busy_us += longest + cpu->start_us;
 }
 
 static void nothing(const struct job *job, unsigned thread, uint64_t from, uint64_t to) {
     (void)job, (void)thread, (void)from, (void)to;
 }
+static const range_kernel nothing_kernels[2] = {nothing, nothing};
+
+/* The quickest of many empty launches, less what it counts as work. */
+static double measure_start(struct vp_cpu *cpu) {
+    enum { TRIES = 200 };
+    struct job job = {.cpu = cpu};
+    double least = 1e9;
+    for (unsigned i = 0; i < TRIES; i++) {
+        double busy = cpu->busy_us, started = clock_us(CLOCK_MONOTONIC);
+        run(&job, nothing_kernels);
+        double us = clock_us(CLOCK_MONOTONIC) - started - (cpu->busy_us - busy);
+        least = us < least ? us : least;
+    }
+    return least > 0 ? least : 0;
+}
 
 void vp_cpu_init(struct vp_cpu *cpu) {
     *cpu = (struct vp_cpu){.threads = 1};
 #ifdef _OPENMP
-    cpu->threads = (unsigned)omp_get_max_threads();
+    unsigned threads = (unsigned)omp_get_max_threads();
+    cpu->threads = threads < VP_CPU_THREADS_MOST ? threads : VP_CPU_THREADS_MOST;
 #endif
 #ifdef AVX2
     cpu->avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 #endif
     cpu->own = calloc(cpu->threads, sizeof *cpu->own);
+    cpu->spent_us = calloc(cpu->threads, sizeof *cpu->spent_us);
+    if (cpu->spent_us)
+        cpu->start_us = measure_start(cpu);
 }
 
 void vp_cpu_free(struct vp_cpu *cpu) {
     for (unsigned t = 0; cpu->own && t < cpu->threads; t++)
         free(cpu->own[t]);
     free(cpu->own);
+    free(cpu->spent_us);
     free(cpu->shared);
     *cpu = (struct vp_cpu){0};
 }
@@ -54,7 +90,7 @@ static float *floats(uint64_t count) {
 
 static enum vp_dev_status room(struct vp_dev *device, struct vp_cpu *cpu, uint64_t shared,
                                uint64_t own) {
-    bool good = cpu->own != NULL;
+    bool good = cpu->own && cpu->spent_us;
 
     if (good && shared > cpu->shared_floats) {
         free(cpu->shared);
@@ -129,7 +165,6 @@ static bool whole_vectors(const struct vp_dev_work *w) {
 enum vp_dev_status vp_cpu_launch(struct vp_dev *device, struct vp_cpu *cpu,
                                  const struct vp_dev_work *w) {
     static const range_kernel copy_kernels[2] = {copy_part, copy_part};
-    static const range_kernel nothing_kernels[2] = {nothing, nothing};
     static const range_kernel *const KERNELS[VP_DEV_KERNELS] = {
         [VP_KERNEL_EMPTY] = nothing_kernels,
         [VP_KERNEL_READ] = vp_cpu_read_all,
@@ -145,6 +180,8 @@ enum vp_dev_status vp_cpu_launch(struct vp_dev *device, struct vp_cpu *cpu,
         [VP_KERNEL_DEQUANTISE] = vp_cpu_dequantise};
     struct job job = {.work = w, .cpu = cpu, .items = cpu->threads};
 
+    if (!cpu->spent_us)
+        return vp_dev_fail(device, VP_DEV_NO_MEMORY, "the host has no memory for scratch");
     if (!whole_vectors(w))
         return vp_dev_fail(device, VP_DEV_UNSUPPORTED, "a width that is no multiple of %d", LANES);
     switch (w->kernel) {
@@ -179,4 +216,10 @@ enum vp_dev_status vp_cpu_launch(struct vp_dev *device, struct vp_cpu *cpu,
     }
     run(&job, KERNELS[w->kernel]);
     return VP_DEV_OK;
+}
+
+void vp_cpu_copy(struct vp_cpu *cpu, void *to, const void *from, uint64_t bytes) {
+    double started = clock_us(CLOCK_THREAD_CPUTIME_ID);
+    memcpy(to, from, bytes);
+    cpu->busy_us += clock_us(CLOCK_THREAD_CPUTIME_ID) - started;
 }

@@ -8,19 +8,31 @@
 
 #include "probe/gpu.h"
 
-/* Memory of a run that grows as it is needed. Zeroed at first, freed by vp_cpu_free. */
+/* A run: threads, scratch that grows as it is needed, and the time that work took.
+ *
+ * Times are those of the processors: what the slowest thread computed, plus what it takes to send
+ * all threads off and to meet again. Waiting for a processor that another program holds does not
+ * count, so that a machine that does other work beside still gives figures; on an idle one it is
+ * the time on the wall. Made by vp_cpu_init, freed by vp_cpu_free. */
 struct vp_cpu {
     unsigned threads;
     bool avx2;
-    float *shared; /* activations as floats */
+    double busy_us;   /* of all work so far */
+    double start_us;  /* to start all threads and to wait for them, when nobody disturbs */
+    double *spent_us; /* of each thread, in the last launch */
+    float *shared;    /* activations as floats */
     uint64_t shared_floats;
     float **own; /* one per thread */
     uint64_t own_floats;
 };
 
+enum { VP_CPU_THREADS_MOST = 256 };
+
 void vp_cpu_init(struct vp_cpu *cpu);
 void vp_cpu_free(struct vp_cpu *cpu);
 enum vp_dev_status vp_cpu_launch(struct vp_dev *device, struct vp_cpu *cpu,
                                  const struct vp_dev_work *work);
+/* On one thread, as a program copies. */
+void vp_cpu_copy(struct vp_cpu *cpu, void *to, const void *from, uint64_t bytes);
 
 #endif

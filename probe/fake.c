@@ -1,6 +1,7 @@
 /* A device without hardware, for tests: a clock that only work moves, times by a roofline, and a
  * script of troubles. VRAMPLAN_FAKE holds words "name=value", separated by blanks:
  *
+ *   name=TEXT     of the device ("fake")
  *   devices=N     how many there are (1; 0: none)
  *   library=0     the driver's library is missing
  *   memory=BYTES  of the device (8589934592)
@@ -97,9 +98,9 @@ static enum vp_dev_status count(struct vp_dev *device, uint32_t *out) {
 
 static enum vp_dev_status info(struct vp_dev *device, uint32_t index, struct vp_dev_info *out) {
     const struct state *state = device->state;
+    char name[VP_DEV_TEXT];
 
-    *out = (struct vp_dev_info){.name = "Fake MI300X",
-                                .arch = "gfx942",
+    *out = (struct vp_dev_info){.arch = "gfx942",
                                 .driver = "fake 1.0",
                                 .library = "fakeBLAS 1.0",
                                 .kernels = "fake",
@@ -110,6 +111,7 @@ static enum vp_dev_status info(struct vp_dev *device, uint32_t index, struct vp_
                                 .clock_khz = 2100000,
                                 .power_cap_mw = 750000,
                                 .fp8_fnuz = true};
+    snprintf(out->name, sizeof out->name, "%s", *word("name", name) ? name : "fake");
     snprintf(out->pci, sizeof out->pci, "0000:c%u:00.0", index + 1);
     return VP_DEV_OK;
 }

@@ -5,6 +5,7 @@
  * device. */
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,35 +32,50 @@ static const char HELP[] =
     "  --only KIND,... only that: see --list\n"
     "  --list          what would be measured\n"
     "  --limit S       seconds that one figure may take before the device counts as hung (60)\n"
-    "  --progress      lines for a program on standard output\n"
+    "  --progress      lines for a program on standard output; to be the first option\n"
     "  --help, --version\n";
+
+/* Returns the code. */
+static int fail(const struct options *options, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static int fail(const struct options *options, int code, const char *format, ...) {
+    va_list arguments;
+    FILE *f = options->progress ? stdout : stderr;
+
+    fputs(options->progress ? "error " : "error: ", f);
+    va_start(arguments, format);
+    vfprintf(f, format, arguments);
+    va_end(arguments);
+    fputc('\n', f);
+    return code;
+}
 
 /* ---- the command line ---- */
 
-static bool read_only(struct vp_bench_options *out, char *names) {
+/* 0, or the exit code. */
+static int read_only(struct options *out, char *names) {
     for (char *name = strtok(names, ","); name; name = strtok(NULL, ",")) {
         enum vp_bench_kind kind = 0;
         while (kind < VP_BENCH_KINDS && strcmp(vp_bench_kind_name(kind), name) != 0)
             kind++;
         if (kind == VP_BENCH_KINDS) {
-            fprintf(stderr, "error: nothing is called \"%s\"; --only takes:", name);
+            char all[256] = "";
             for (kind = 0; kind < VP_BENCH_KINDS; kind++)
-                fprintf(stderr, " %s", vp_bench_kind_name(kind));
-            fprintf(stderr, "\n");
-            return false;
+                snprintf(all + strlen(all), sizeof all - strlen(all), " %s",
+                         vp_bench_kind_name(kind));
+            return fail(out, EXIT_INPUT, "nothing is called \"%s\"; --only takes%s", name, all);
         }
-        out->only |= 1U << kind;
+        out->bench.only |= 1U << kind;
     }
-    return true;
+    return out->bench.only ? 0 : fail(out, EXIT_INPUT, "--only names nothing");
 }
 
-static bool read_limit(double *out, const char *text) {
+static int read_limit(struct options *out, const char *text) {
     char *end;
-    *out = strtod(text, &end);
-    if (*text && !*end && *out > 0 && *out < 1e6)
-        return true;
-    fprintf(stderr, "error: --limit takes a number of seconds, not \"%s\"\n", text);
-    return false;
+    out->limit_s = strtod(text, &end);
+    if (*text && !*end && out->limit_s > 0 && out->limit_s < 1e6)
+        return 0;
+    return fail(out, EXIT_INPUT, "--limit takes a number of seconds, not \"%s\"", text);
 }
 
 /* -1: go on; else the exit code. */
@@ -76,10 +92,10 @@ static int read_options(struct options *out, int argc, char **argv) {
                                             {"help", no_argument, NULL, HELP_},
                                             {"version", no_argument, NULL, VERSION},
                                             {NULL, 0, NULL, 0}};
-    int option;
+    int option, code = 0;
 
     *out = (struct options){.csv = "vramplan-samples", .limit_s = 60};
-    while ((option = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1)
+    while (!code && (option = getopt_long(argc, argv, "", OPTIONS, NULL)) != -1)
         switch (option) {
         case BACKEND:
             out->backend = optarg;
@@ -94,15 +110,13 @@ static int read_options(struct options *out, int argc, char **argv) {
             out->bench.quick = true;
             break;
         case ONLY:
-            if (!read_only(&out->bench, optarg))
-                return EXIT_INPUT;
+            code = read_only(out, optarg);
             break;
         case LIST:
             out->list = true;
             break;
         case LIMIT:
-            if (!read_limit(&out->limit_s, optarg))
-                return EXIT_INPUT;
+            code = read_limit(out, optarg);
             break;
         case PROGRESS:
             out->progress = true;
@@ -116,16 +130,14 @@ static int read_options(struct options *out, int argc, char **argv) {
         default:
             return EXIT_INPUT;
         }
-    if (optind < argc) {
-        fprintf(stderr, "error: unexpected word \"%s\"\n", argv[optind]);
-        return EXIT_INPUT;
-    }
-    if (out->backend && !vp_dev_backend_find(out->backend)) {
-        fprintf(stderr,
-                "error: there is no back end \"%s\"; --backend takes hip, cuda, cpu or fake\n",
-                out->backend);
-        return EXIT_INPUT;
-    }
+    if (code)
+        return code;
+    if (optind < argc)
+        return fail(out, EXIT_INPUT, "unexpected word \"%s\"", argv[optind]);
+    if (out->backend && !vp_dev_backend_find(out->backend))
+        return fail(out, EXIT_INPUT,
+                    "there is no back end \"%s\"; --backend takes hip, cuda, cpu or fake",
+                    out->backend);
     return -1;
 }
 
@@ -183,14 +195,6 @@ static int print_list(const struct vp_bench_list *list) {
 
 /* ---- the run ---- */
 
-static int fail(const struct options *options, const char *message) {
-    if (options->progress)
-        printf("error %s\n", message);
-    else
-        fprintf(stderr, "error: %s\n", message);
-    return EXIT_DEVICE;
-}
-
 /* Opens nothing itself: a device that is not there is seen by the measuring process. */
 static bool run_backend(struct vp_session *s, const struct options *options, const char *backend) {
     *s = (struct vp_session){.backend = vp_dev_backend_find(backend),
@@ -223,18 +227,12 @@ static bool run_any(struct vp_session *s, const struct options *options) {
 }
 
 static int finish(const struct options *options, const struct vp_session *s, bool good) {
-    char text[sizeof s->why + 64];
-
-    if (s->write_failed) {
-        snprintf(text, sizeof text, "writing samples failed: %s", strerror(errno));
-        return fail(options, text);
-    }
+    if (s->write_failed)
+        return fail(options, EXIT_DEVICE, "writing samples failed: %s", strerror(errno));
     if (!good && s->status == VP_DEV_OK)
-        return fail(options, "nothing could be measured");
-    if (!good) {
-        snprintf(text, sizeof text, "%s: %s", vp_dev_status_name(s->status), s->why);
-        return fail(options, text);
-    }
+        return fail(options, EXIT_DEVICE, "nothing could be measured");
+    if (!good)
+        return fail(options, EXIT_DEVICE, "%s: %s", vp_dev_status_name(s->status), s->why);
     if (options->progress)
         printf("done %u %u %u %u\n", s->samples, s->noisy, s->left_out, s->troubles);
     else
@@ -259,14 +257,12 @@ int main(int argc, char **argv) {
                                  .method = options.bench.quick ? &vp_method_quick : &vp_method_full,
                                  .files = vp_sample_files_open(&arena, options.csv)};
     if (!session.files) {
-        char text[VP_DEV_WHY];
-        snprintf(text, sizeof text, "%.100s: %s", options.csv, strerror(errno));
-        code = fail(&options, text);
+        code = fail(&options, EXIT_DEVICE, "%s: %s", options.csv, strerror(errno));
     } else {
         bool good = run_any(&session, &options);
         code = finish(&options, &session, good);
         if (!vp_sample_files_close(session.files) && code == 0)
-            code = fail(&options, "writing samples failed");
+            code = fail(&options, EXIT_DEVICE, "writing samples failed: %s", strerror(errno));
     }
     vp_arena_free(&arena);
     return code;
