@@ -1,5 +1,6 @@
 #include "api/fit_serving.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "api/served_rows.h"
@@ -19,16 +20,22 @@ const char *vp_served_skip_name(enum vp_served_skip skip) {
 
 /* ---- rows -> sums ---- */
 
+/* What is known of a row beside its sums. */
+struct origin {
+    const char *engine, *version; /* NULL: no version is said */
+    int generation;
+    const struct vp_serving_fit *prior; /* of its class; NULL: none */
+};
+
 struct fitting {
     struct vp_ctx *ctx;
     struct vp_serving_report *report;
-    const struct vp_calibration *kernels; /* NULL: those of each card */
+    const struct vp_calibration *kernels; /* NULL: those of each card's class */
     const char *gpu, *vendor;             /* wanted; NULL: any */
     bool by_card;                         /* groups are cards, not models */
     struct vp_serve_fit_rows rows;
-    const char **engine;           /* of each row */
-    const char **group;            /* names of the groups */
-    struct vp_serving_fit **prior; /* of each row's engine and class; NULL: none */
+    struct origin *origin; /* of each row */
+    const char **group;    /* names of the groups */
     struct vp_arena scratch;
 };
 
@@ -86,8 +93,7 @@ static enum vp_served_skip add_row(struct fitting *f, struct vp_ctx *ctx,
     if (f->vendor && !vp_text_eq(read->hardware.gpu.vendor, f->vendor))
         return VP_SERVED_GPU;
     scenario = *read;
-    if (f->kernels)
-        scenario.measured_gpu = f->kernels;
+    scenario.measured_gpu = f->kernels;
     if (!vp_plan_evaluate(ctx->arena, &result, &scenario))
         return VP_SERVED_REFUSED;
     vp_serve_load_of(&out->load, &result);
@@ -99,12 +105,16 @@ static enum vp_served_skip add_row(struct fitting *f, struct vp_ctx *ctx,
     out->group = group_of(
         f, row->engine,
         f->by_card ? row->gpu : vp_arena_printf(ctx->arena, "%s %s", row->model, row->weights));
-    f->engine[f->rows.count] = row->engine;
+    struct origin *origin = &f->origin[f->rows.count++];
+    origin->engine = row->engine;
+    if (row->version)
+        origin->version = vp_arena_printf(f->ctx->arena, "%s", row->version);
+    origin->generation = vp_serving_generation(row->engine, &scenario.engine.version);
     if (scenario.engine.rules.latency.engine) {
-        f->prior[f->rows.count] = VP_NEW(f->ctx->arena, struct vp_serving_fit);
-        *f->prior[f->rows.count] = scenario.engine.rules.latency;
+        struct vp_serving_fit *prior = VP_NEW(f->ctx->arena, struct vp_serving_fit);
+        *prior = scenario.engine.rules.latency;
+        origin->prior = prior;
     }
-    f->rows.count++;
     return VP_SERVED_USED;
 }
 
@@ -134,49 +144,62 @@ static void read_all(struct fitting *f, const struct vp_csv *const *tables, size
     for (size_t i = 0; i < count; i++)
         rows += tables[i]->rows;
     f->rows.row = VP_NEW_ARRAY(f->ctx->arena, rows + 1, struct vp_served);
-    f->engine = VP_NEW_ARRAY(f->ctx->arena, rows + 1, const char *);
+    f->origin = VP_NEW_ARRAY(f->ctx->arena, rows + 1, struct origin);
     f->group = VP_NEW_ARRAY(f->ctx->arena, rows + 1, const char *);
-    f->prior = VP_NEW_ARRAY(f->ctx->arena, rows + 1, struct vp_serving_fit *);
     for (size_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < tables[i]->rows; k++)
             read_row(f, tables[i], k);
     vp_arena_free(&f->scratch);
 }
 
-/* ---- one engine ---- */
+/* ---- one generation of an engine ---- */
 
-/* Rows of an engine, with groups counted from 0. */
-static struct vp_serve_fit_rows rows_of(struct fitting *f, const char *engine,
-                                        const struct vp_serving_fit **prior) {
-    struct vp_serve_fit_rows out = {
-        VP_NEW_ARRAY(f->ctx->arena, f->rows.count + 1, struct vp_served), 0, 0};
-    uint32_t *number = VP_NEW_ARRAY(f->ctx->arena, f->rows.groups + 1, uint32_t);
+/* Rows of it, with groups counted from 0. */
+struct generation {
+    const char *engine;
+    int number;
+    struct vp_serve_fit_rows rows;
+    const struct vp_serving_fit *prior;
+    const char *release; /* "vllm 0.19.0", the newest of them */
+};
 
-    *prior = NULL;
-    for (uint32_t i = 0; i < f->rows.count; i++) {
-        struct vp_served *row = &f->rows.row[i];
-        if (strcmp(f->engine[i], engine) != 0)
-            continue;
-        if (number[row->group] == 0)
-            number[row->group] = ++out.groups;
-        out.row[out.count] = *row;
-        out.row[out.count++].group = number[row->group] - 1;
-        *prior = f->prior[i];
-    }
-    return out;
+static bool is_newer(const char *version, const char *than) {
+    struct vp_version a, b;
+
+    return !than || (vp_version_parse(&a, version) && vp_version_parse(&b, than) &&
+                     a.kind == b.kind && vp_version_compare(a, b) > 0);
 }
 
-static bool fit_engine(struct fitting *f, struct vp_serving_fit *out, const char *engine,
-                       bool with_prior, const char *origin) {
-    const struct vp_serving_fit *prior;
-    struct vp_serve_fit_rows rows = rows_of(f, engine, &prior);
+static void take_rows(struct fitting *f, struct generation *out) {
+    uint32_t *number = VP_NEW_ARRAY(f->ctx->arena, f->rows.groups + 1, uint32_t);
+    const char *newest = NULL;
 
-    *out = (struct vp_serving_fit){.engine = engine};
-    if (!vp_serve_fit(f->ctx->arena, out, &rows, with_prior ? prior : NULL))
+    out->rows.row = VP_NEW_ARRAY(f->ctx->arena, f->rows.count + 1, struct vp_served);
+    for (uint32_t i = 0; i < f->rows.count; i++) {
+        const struct origin *origin = &f->origin[i];
+        struct vp_served *row = &f->rows.row[i];
+        if (strcmp(origin->engine, out->engine) != 0 || origin->generation != out->number)
+            continue;
+        if (number[row->group] == 0)
+            number[row->group] = ++out->rows.groups;
+        out->rows.row[out->rows.count] = *row;
+        out->rows.row[out->rows.count++].group = number[row->group] - 1;
+        out->prior = origin->prior;
+        if (origin->version && is_newer(origin->version, newest))
+            newest = origin->version;
+    }
+    out->release =
+        newest ? vp_arena_printf(f->ctx->arena, "%s %s", out->engine, newest) : out->engine;
+}
+
+static bool fit_generation(struct fitting *f, struct vp_serving_fit *out,
+                           const struct generation *of, const char *files) {
+    *out = (struct vp_serving_fit){.engine = of->engine};
+    if (!vp_serve_fit(f->ctx->arena, out, &of->rows, of->prior))
         return false;
-    for (uint32_t i = 0; i < rows.count; i++)
-        f->report->outliers += rows.row[i].outlier;
-    out->source = (struct vp_fit_source){engine, origin};
+    for (uint32_t i = 0; i < of->rows.count; i++)
+        f->report->outliers += of->rows.row[i].outlier;
+    out->source = (struct vp_fit_source){of->release, files};
     return true;
 }
 
@@ -204,7 +227,7 @@ enum vp_status vp_fit_serving(struct vp_ctx *outer, struct vp_calibration *calib
                               struct vp_serving_report *report, const struct vp_csv *const *tables,
                               size_t count) {
     static const char *const ENGINES[] = {"vllm", "sglang"};
-    enum { ENGINE_COUNT = 2 };
+    enum { ENGINE_COUNT = 2, GENERATIONS = 2 };
     struct vp_memo *memo;
     struct vp_ctx ctx = with_memo(outer, &memo);
     struct fitting f = {
@@ -212,32 +235,62 @@ enum vp_status vp_fit_serving(struct vp_ctx *outer, struct vp_calibration *calib
 
     *report = (struct vp_serving_report){{0}, NULL, 0};
     read_all(&f, tables, count);
-    calibration->serving = VP_NEW_ARRAY(ctx.arena, ENGINE_COUNT, struct vp_serving_fit);
+    calibration->serving =
+        VP_NEW_ARRAY(ctx.arena, (size_t)ENGINE_COUNT * GENERATIONS, struct vp_serving_fit);
     calibration->serving_count = 0;
-    for (int i = 0; i < ENGINE_COUNT; i++)
-        if (fit_engine(&f, &calibration->serving[calibration->serving_count], ENGINES[i], true,
-                       names_of(&ctx, tables, count)))
+    for (int i = 0; i < ENGINE_COUNT * GENERATIONS; i++) {
+        struct generation of = {ENGINES[i / GENERATIONS], GENERATIONS - 1 - i % GENERATIONS,
+                                {NULL, 0, 0}, NULL, NULL};
+        take_rows(&f, &of);
+        if (fit_generation(&f, &calibration->serving[calibration->serving_count], &of,
+                           names_of(&ctx, tables, count)))
             calibration->serving_count++;
+    }
     vp_memo_free(memo);
     return VP_OK;
 }
 
-enum vp_status vp_fit_serving_class(struct vp_ctx *outer, struct vp_serving_fit *out,
-                                    struct vp_serving_report *report, const char *engine,
-                                    const char *vendor, const struct vp_csv *const *tables,
-                                    size_t count) {
-    struct vp_memo *memo;
-    struct vp_ctx ctx = with_memo(outer, &memo);
-    struct fitting f = {.ctx = &ctx, .report = report, .vendor = vendor, .by_card = true};
+/* A class of one card says little about the others of its kind: kernels of a class differ by that
+ * much (planner/latency/classes.def). */
+static const double ONE_CARD_SPREAD = 1.7;
+
+static bool fit_class(struct vp_ctx *ctx, struct vp_serving_fit *out,
+                      struct vp_serving_report *report, const struct vp_serving_class *of,
+                      const struct vp_serving_fit *prior, const struct vp_csv *const *tables,
+                      size_t count) {
+    struct fitting f = {.ctx = ctx, .report = report, .vendor = of->vendor, .by_card = true};
+    struct generation generation = {of->engine, of->generation, {NULL, 0, 0}, NULL, NULL};
 
     *report = (struct vp_serving_report){{0}, NULL, 0};
     read_all(&f, tables, count);
-    bool done = fit_engine(&f, out, engine, false, names_of(&ctx, tables, count));
+    take_rows(&f, &generation);
+    generation.prior = prior;
+    if (!fit_generation(&f, out, &generation, names_of(ctx, tables, count)))
+        return false;
+    if (generation.rows.groups == 1) {
+        out->tpot_spread = fmax(out->tpot_spread, ONE_CARD_SPREAD);
+        out->ttft_spread = fmax(out->ttft_spread, ONE_CARD_SPREAD);
+    }
+    return true;
+}
+
+enum vp_status vp_fit_serving_class(struct vp_ctx *outer, struct vp_serving_fit *out,
+                                    struct vp_serving_report *report,
+                                    const struct vp_serving_class *of,
+                                    const struct vp_csv *const *tables, size_t count) {
+    const struct vp_serving_class all = {of->engine, of->generation, NULL};
+    struct vp_serving_fit engine;
+    struct vp_memo *memo;
+    struct vp_ctx ctx = with_memo(outer, &memo);
+    bool done = fit_class(&ctx, &engine, report, &all, NULL, tables, count);
+
+    *out = engine;
+    if (done && of->vendor) /* what hosts do is alike: it counts where the vendor has few rows */
+        done = fit_class(&ctx, out, report, of, &engine, tables, count);
     vp_memo_free(memo);
     if (done)
         return VP_OK;
-    vp_diag_add(outer->diags, VP_D_BAD_OPTION, NULL,
-                "too few rows of %s on %s cards to fit anything: %u", engine, vendor,
-                report->rows[VP_SERVED_USED]);
+    vp_diag_add(outer->diags, VP_D_BAD_OPTION, NULL, "too few rows of %s%s%s to fit anything",
+                of->engine, of->vendor ? " on cards of " : "", of->vendor ? of->vendor : "");
     return VP_ERR_INPUT;
 }

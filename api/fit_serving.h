@@ -9,7 +9,8 @@
  * Each row is planned like any scenario (so the model must be a profile or in the local cache),
  * and its sums (planner/latency/serve_time.h) are fitted by planner/latency/serve_fit.h. Rows of
  * other engines, of disaggregated set-ups, with an uncertain layout or with speculative decoding
- * that the row does not rule out are left out and counted. */
+ * that the row does not rule out are left out and counted. Releases of different generations
+ * (planner/latency/serving_generations.def) are fitted apart. */
 #ifndef VP_API_FIT_SERVING_H
 #define VP_API_FIT_SERVING_H
 
@@ -41,12 +42,17 @@ enum vp_status vp_fit_serving(struct vp_ctx *ctx, struct vp_calibration *calibra
                               struct vp_serving_report *report, const struct vp_csv *const *tables,
                               size_t count);
 
-/* The same over all cards of a vendor, each with the kernels of its shipped calibration or class:
- * what profiles/engines/ENGINE.yaml says under `latency` for cards without serving rows. Groups
- * that are left out are cards, so the spreads are those of a card that was not measured. */
+/* The same over all cards of a class, with the kernels of their class, as if none of them had been
+ * measured: what profiles/engines/ENGINE.yaml says under `latency` for cards without serving rows.
+ * Groups that are left out are cards, so the spreads are those of a card that was not measured. */
+struct vp_serving_class {
+    const char *engine;
+    int generation;     /* vp_serving_generation() of planner/plan/serve_latency.h */
+    const char *vendor; /* "amd"; NULL: all cards */
+};
 enum vp_status vp_fit_serving_class(struct vp_ctx *ctx, struct vp_serving_fit *out,
-                                    struct vp_serving_report *report, const char *engine,
-                                    const char *vendor, const struct vp_csv *const *tables,
-                                    size_t count);
+                                    struct vp_serving_report *report,
+                                    const struct vp_serving_class *of,
+                                    const struct vp_csv *const *tables, size_t count);
 
 #endif

@@ -167,14 +167,14 @@ enum vp_status vp_served_row_read(struct vp_ctx *ctx, struct vp_served_row *out,
                                   enum vp_served_skip *skip, const struct vp_csv *table,
                                   uint32_t row, const char *gpu) {
     struct reading r = {ctx, table, row};
-    const char *version, *precision = cell(&r, "precision");
+    const char *precision = cell(&r, "precision");
 
     *out = (struct vp_served_row){0};
     *skip = VP_SERVED_KIND;
     if (!is_wanted_kind(&r))
         return VP_OK;
     *skip = VP_SERVED_ENGINE;
-    out->engine = engine_of(ctx, &version, cell(&r, "engine"), cell(&r, "engine_version"));
+    out->engine = engine_of(ctx, &out->version, cell(&r, "engine"), cell(&r, "engine_version"));
     if (!out->engine)
         return VP_OK;
     *skip = VP_SERVED_GPU;
@@ -190,8 +190,8 @@ enum vp_status vp_served_row_read(struct vp_ctx *ctx, struct vp_served_row *out,
     out->weights = vp_arena_text(ctx->arena, weights, strcspn(weights, " ,/"));
     set(out, "hardware.gpu", out->gpu);
     set(out, "engine.name", out->engine);
-    if (version)
-        set(out, "engine.version", version);
+    if (out->version)
+        set(out, "engine.version", out->version);
     if (vp_text_glob("*fp8 kv*", precision))
         set(out, "precision.kv_cache", "fp8");
     set_layout(&r, out);

@@ -13,6 +13,7 @@ struct vp_served_row {
     const char *weights;               /* format of the linear weights, as the row says */
     const char *gpu;                   /* a profile's id */
     const char *engine;                /* "vllm" */
+    const char *version;               /* NULL: not said */
     double tpot_us, ttft_us, total_us; /* 0: not measured */
     struct vp_setting setting[VP_SERVED_SETTINGS];
     size_t settings;

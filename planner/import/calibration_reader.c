@@ -1,15 +1,20 @@
 #include "planner/import/calibration_reader.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/base/text.h"
 #include "planner/base/units.h"
 #include "planner/doc/yaml.h"
+#include "planner/import/anchor_text.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
+
+/* A profile's document, and what was taken out of it. */
+struct parts {
+    struct vp_node *root;
+    struct vp_anchor_texts anchors;
+};
 
 /* ---- values ---- */
 
@@ -117,7 +122,8 @@ static void get_constants(struct vp_ctx *ctx, struct vp_form_fit *out, enum vp_f
             continue;
         keys[count++] = info->name;
         bool there = get_real(ctx, &out->constant[c], map, info->name, info->least, info->most);
-        if (!there && vp_node_is_null(vp_node_get(map, info->name)) && c != VP_C_GEMM_QUANTISE)
+        bool of_8_bit = c == VP_C_GEMM_QUANTISE || c == VP_C_GEMM_QUANTISE_FAR;
+        if (!there && vp_node_is_null(vp_node_get(map, info->name)) && !of_8_bit)
             missing(ctx, map, "constants", info->name);
     }
     check_keys(ctx, map, "constants", keys, count);
@@ -139,59 +145,38 @@ static void get_shape(struct vp_ctx *ctx, struct vp_shape *out, enum vp_form for
             bad(ctx, list->items[i], key, "sizes from 1 on");
 }
 
-/* Lines of sizes and a correction in thousandths of a logarithm. A text and not a list: a profile
- * is read at every plan, and this takes a tenth of the time. */
-static bool read_anchor(struct vp_anchor *out, enum vp_form form, char **p) {
-    uint32_t sizes = vp_shape_sizes(form);
-    for (uint32_t i = 0; i <= sizes; i++) {
-        char *end;
-        while (**p == ' ')
-            (*p)++;
-        double v = (double)strtol(*p, &end, 10);
-        if (end == *p || (i < sizes && v < 1) || fabs(v) > 1e12)
-            return false;
-        if (i < sizes)
-            out->at[i] = (float)log2(v);
-        else
-            out->log_ratio = (float)(v / 1000);
-        *p = end;
-    }
-    return **p == '\n' || **p == '\0';
-}
-
 static void get_anchors(struct vp_ctx *ctx, struct vp_form_fit *out, enum vp_form form,
-                        const struct vp_node *fit) {
+                        const struct vp_node *fit, const struct vp_anchor_texts *texts) {
     const struct vp_node *node = vp_node_get(fit, "anchors");
-    uint32_t lines = 1;
     if (vp_node_is_null(node))
         return;
     if (!vp_node_is_scalar(node)) {
         bad(ctx, node, "anchors", "a text of lines");
         return;
     }
-    for (const char *p = node->text; *p; p++)
-        lines += *p == '\n' && p[1];
+    const struct vp_anchor_text *cut = vp_anchor_text_of(texts, node->pos.line);
+    struct vp_bytes text = cut ? cut->text : (struct vp_bytes){node->text, strlen(node->text)};
+    uint32_t lines = vp_anchor_text_lines(text);
     if (lines > VP_CALIBRATION_MAX_ANCHORS) {
         vp_diag_add(ctx->diags, VP_D_CAP, &node->pos, "%" PRIu32 " anchors, the cap is %d", lines,
                     (int)VP_CALIBRATION_MAX_ANCHORS);
         return;
     }
-    out->anchors = VP_NEW_ARRAY(ctx->arena, lines, struct vp_anchor);
-    char *p = vp_arena_text(ctx->arena, node->text, strlen(node->text));
-    for (; *p; p += *p == '\n') {
-        if (!read_anchor(&out->anchors[out->anchor_count++], form, &p)) {
-            vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &node->pos,
-                        "calibration: anchor %" PRIu32 " is not %" PRIu32
-                        " sizes and a correction, all whole numbers",
-                        out->anchor_count, vp_shape_sizes(form));
-            out->anchor_count = 0;
-            return;
-        }
+    out->anchors = VP_NEW_ARRAY(ctx->arena, lines + 1, struct vp_anchor);
+    uint32_t wrong = vp_anchor_text_read(out->anchors, form, text);
+    out->anchor_count = wrong ? 0 : lines;
+    if (wrong) {
+        struct vp_pos pos = node->pos;
+        pos.line += wrong;
+        vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &pos,
+                    "calibration: the anchor is not %" PRIu32
+                    " sizes and a correction, all whole numbers",
+                    vp_shape_sizes(form));
     }
 }
 
 static void get_fit(struct vp_ctx *ctx, struct vp_form_fit *out, enum vp_form form,
-                    const struct vp_node *fit) {
+                    const struct vp_node *fit, const struct vp_anchor_texts *texts) {
     static const char *const KEYS[] = {"release", "origin", "rows",      "median", "p90",
                                        "least",   "most",   "constants", "reach",  "anchors"};
     if (fit->kind != VP_NODE_MAP) {
@@ -206,35 +191,34 @@ static void get_fit(struct vp_ctx *ctx, struct vp_form_fit *out, enum vp_form fo
     get_shape(ctx, &out->least, form, fit, "least");
     get_shape(ctx, &out->most, form, fit, "most");
     get_real(ctx, &out->reach, fit, "reach", 0.01, 100);
-    get_anchors(ctx, out, form, fit);
+    get_anchors(ctx, out, form, fit, texts);
     if (out->anchor_count && !(out->reach > 0))
         missing(ctx, fit, "a form with anchors", "reach");
 }
 
 static void get_fits(struct vp_ctx *ctx, struct vp_form_fit *out, enum vp_form form,
-                     const struct vp_node *root, const char *key, const char *const *names,
+                     const struct parts *from, const char *key, const char *const *names,
                      size_t count) {
-    const struct vp_node *map = part(ctx, root, key, VP_NODE_MAP);
+    const struct vp_node *map = part(ctx, from->root, key, VP_NODE_MAP);
     if (!map)
         return;
     check_keys(ctx, map, key, names, count);
     for (size_t i = 0; i < count; i++) {
         const struct vp_node *fit = vp_node_get(map, names[i]);
         if (!vp_node_is_null(fit))
-            get_fit(ctx, &out[i], form, fit);
+            get_fit(ctx, &out[i], form, fit, &from->anchors);
     }
 }
 
-static void get_kernels(struct vp_ctx *ctx, struct vp_calibration *out,
-                        const struct vp_node *root) {
+static void get_kernels(struct vp_ctx *ctx, struct vp_calibration *out, const struct parts *from) {
     const char *rates[VP_RATES], *widths[VP_KV_WIDTHS];
     for (int i = 0; i < VP_RATES; i++)
         rates[i] = vp_rate_name((enum vp_rate)i);
     for (int i = 0; i < VP_KV_WIDTHS; i++)
         widths[i] = vp_kv_name((enum vp_kv_width)i);
-    get_fits(ctx, out->gemm, VP_FORM_GEMM, root, "gemm", rates, VP_RATES);
-    get_fits(ctx, out->prefill, VP_FORM_PREFILL, root, "prefill_attention", widths, VP_KV_WIDTHS);
-    get_fits(ctx, out->decode, VP_FORM_DECODE, root, "decode_attention", widths, VP_KV_WIDTHS);
+    get_fits(ctx, out->gemm, VP_FORM_GEMM, from, "gemm", rates, VP_RATES);
+    get_fits(ctx, out->prefill, VP_FORM_PREFILL, from, "prefill_attention", widths, VP_KV_WIDTHS);
+    get_fits(ctx, out->decode, VP_FORM_DECODE, from, "decode_attention", widths, VP_KV_WIDTHS);
 }
 
 /* ---- the rest ---- */
@@ -361,7 +345,7 @@ static void get_figures(struct vp_ctx *ctx, struct vp_calibration *out,
     }
 }
 
-static void get_all(struct vp_ctx *ctx, struct vp_calibration *out, const struct vp_node *root) {
+static void get_all(struct vp_ctx *ctx, struct vp_calibration *out, const struct parts *from) {
     static const char *const KEYS[] = {"vramplan_calibration",
                                        "gpu",
                                        "made",
@@ -376,6 +360,7 @@ static void get_all(struct vp_ctx *ctx, struct vp_calibration *out, const struct
                                        "serving",
                                        "memory",
                                        "notes"};
+    const struct vp_node *root = from->root;
     uint64_t version = 0;
     check_keys(ctx, root, "a calibration profile", KEYS, COUNT(KEYS));
     if (!vp_node_u64(&version, vp_node_get(root, "vramplan_calibration")) || version != 1)
@@ -387,7 +372,7 @@ static void get_all(struct vp_ctx *ctx, struct vp_calibration *out, const struct
     if (!get_real(ctx, &out->units, root, "units", 1, 1e6))
         missing(ctx, root, "the profile", "units");
     get_real(ctx, &out->cache_bytes, root, "cache_bytes", 0, 1e12);
-    get_kernels(ctx, out, root);
+    get_kernels(ctx, out, from);
     get_reduces(ctx, out, root);
     get_figures(ctx, out, root);
     get_serving(ctx, out, root);
@@ -396,16 +381,17 @@ static void get_all(struct vp_ctx *ctx, struct vp_calibration *out, const struct
 enum vp_status vp_calibration_parse(struct vp_ctx *ctx, struct vp_calibration *out,
                                     struct vp_bytes text, const char *name) {
     uint32_t errors = ctx->diags->errors;
-    struct vp_node *root;
+    struct parts parts;
     *out = (struct vp_calibration){.path = name};
-    enum vp_status status = vp_yaml_read(ctx, &root, text, name);
+    text = vp_anchor_text_cut(ctx, &parts.anchors, text);
+    enum vp_status status = vp_yaml_read(ctx, &parts.root, text, name);
     if (status != VP_OK)
         return status;
-    if (root->kind != VP_NODE_MAP) {
-        bad(ctx, root, "a profile", "a map with vramplan_calibration: 1");
+    if (parts.root->kind != VP_NODE_MAP) {
+        bad(ctx, parts.root, "a profile", "a map with vramplan_calibration: 1");
         return VP_ERR_INPUT;
     }
-    get_all(ctx, out, root);
+    get_all(ctx, out, &parts);
     return ctx->diags->errors > errors ? VP_ERR_INPUT : VP_OK;
 }
 

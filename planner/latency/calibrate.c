@@ -31,11 +31,6 @@ static int by_group(const void *a, const void *b) {
     return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
-static double four_digits(double v) {
-    double unit = pow(10, floor(log10(v)) - 3);
-    return round(v / unit) * unit;
-}
-
 /* A group's sizes, each once: the mean of its logarithms where it was measured several times. */
 static void add_points(struct vp_reduce_fit *fit, const struct vp_reduce_sample *samples,
                        uint32_t count) {
@@ -44,7 +39,7 @@ static void add_points(struct vp_reduce_fit *fit, const struct vp_reduce_sample 
         for (n = 0; i + n < count && samples[i + n].bytes <= samples[i].bytes; n++)
             sum += log(samples[i + n].us);
         fit->points[fit->count++] =
-            (struct vp_reduce_point){samples[i].bytes, four_digits(exp(sum / n))};
+            (struct vp_reduce_point){samples[i].bytes, vp_fit_rounded(exp(sum / n))};
     }
 }
 
@@ -85,7 +80,7 @@ static double figure(struct vp_arena *arena, const struct vp_samples *samples,
         for (size_t k = 0; k < count; k++)
             if (vp_text_eq(samples->figures[i].name, names[k]))
                 values[n++] = samples->figures[i].value;
-    return n ? vp_fit_rank(values, n, 0.5) : 0;
+    return n ? vp_fit_quantile(values, n, 0.5) : 0;
 }
 
 static void fit_figures(struct vp_arena *arena, struct vp_calibration *out,
@@ -168,8 +163,8 @@ static void sum_up(struct vp_arena *arena, struct vp_check_range *out, const str
     out->rows = n;
     if (n == 0)
         return;
-    out->median = vp_fit_rank(errors, n, 0.5);
-    out->p90 = vp_fit_rank(errors, n, 0.9);
+    out->median = vp_fit_quantile(errors, n, 0.5);
+    out->p90 = vp_fit_quantile(errors, n, 0.9);
     out->within = (double)within / n;
 }
 
@@ -204,7 +199,7 @@ void vp_calibration_check_reduce(struct vp_arena *arena, struct vp_check *out,
     struct judged *rows = VP_NEW_ARRAY(arena, samples->reduce_count, struct judged);
     struct vp_gpu gpu = {.id = calibration->gpu};
     uint32_t n = 0;
-    *out = (struct vp_check){.dtype = "all", .ranges = 1, .range[0].name = "all"};
+    *out = (struct vp_check){.reduce = true, .dtype = "all", .ranges = 1, .range[0].name = "all"};
     for (uint32_t i = 0; i < samples->reduce_count; i++) {
         const struct vp_reduce_sample *sample = &samples->reduces[i];
         struct vp_kernels kernels = {

@@ -37,6 +37,7 @@ struct vp_check_range {
 enum { VP_CHECK_RANGES = 4 };
 struct vp_check {
     enum vp_form form;
+    bool reduce; /* all-reduces: no form */
     const char *dtype;
     bool known; /* the calibration has a form of that kind; false: rows only */
     struct vp_check_range range[VP_CHECK_RANGES];

@@ -100,7 +100,7 @@ uint32_t vp_choose_shapes(struct vp_arena *arena, uint32_t *out,
     struct vp_arena_mark mark = vp_arena_mark(arena);
     struct point *points = place(arena, samples);
     spread_out(arena, out, wanted, points, count);
-    for (int i = 0; i < (getenv("ROUNDS") ? atoi(getenv("ROUNDS")) : ROUNDS); i++)
+    for (int i = 0; i < ROUNDS; i++)
         settle(arena, out, wanted, points, count);
     qsort(out, wanted, sizeof *out, ascending);
     vp_arena_rewind(arena, mark);

@@ -138,9 +138,13 @@ static void choose_tile(struct vp_arena *arena, double *constants, struct rows *
     }
 }
 
-static double rounded(double v) {
-    double unit = pow(10, floor(log10(v)) - 4);
-    return v > 0 ? round(v / unit) * unit : 0;
+/* To five digits; by powers of ten that are exact, so that it is the double of a short text. */
+double vp_fit_rounded(double v) {
+    int digits = 4 - (int)floor(log10(v));
+    if (!(v > 0))
+        return 0;
+    return digits >= 0 ? round(v * pow(10, digits)) / pow(10, digits)
+                       : round(v / pow(10, -digits)) * pow(10, -digits);
 }
 
 static void fit_constants(struct vp_arena *arena, double *constants, struct rows *rows) {
@@ -150,7 +154,7 @@ static void fit_constants(struct vp_arena *arena, double *constants, struct rows
         choose_tile(arena, constants, rows);
     solve(arena, constants, rows, STEPS);
     for (int c = 0; c < VP_FORM_CONSTANT_COUNT; c++)
-        constants[c] = rounded(constants[c]);
+        constants[c] = vp_fit_rounded(constants[c]);
 }
 
 /* The rows with those of a stride apart side by side, so that any first part is a fair choice. */
@@ -171,7 +175,7 @@ static void take_rows(struct vp_arena *arena, struct rows *rows,
     for (int c = 0; c < VP_FORM_CONSTANT_COUNT; c++) {
         bool tile = c == VP_C_GEMM_TILE_M || c == VP_C_GEMM_TILE_N;
         if (vp_constants[c].form != samples->form || tile ||
-            (c == VP_C_GEMM_QUANTISE && !is_narrow(samples)))
+            ((c == VP_C_GEMM_QUANTISE || c == VP_C_GEMM_QUANTISE_FAR) && !is_narrow(samples)))
             continue;
         rows->unknown[rows->unknowns] = believed(gpu, samples, (enum vp_form_constant)c);
         rows->which[rows->unknowns++] = (enum vp_form_constant)c;
@@ -194,7 +198,7 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-double vp_fit_rank(double *values, uint32_t n, double share) {
+double vp_fit_quantile(double *values, uint32_t n, double share) {
     qsort(values, n, sizeof *values, by_value);
     return values[(uint32_t)(share * (n - 1) + 0.5)];
 }
@@ -221,7 +225,8 @@ static struct vp_fit_quality held_out(struct vp_arena *arena, struct vp_form_fit
     uint32_t n = 0;
     for (uint32_t i = 0; i < rows->count; i += stride)
         errors[n++] = fabs(exp(-error_without(fit, rows, i)) - 1);
-    struct vp_fit_quality quality = {n, vp_fit_rank(errors, n, 0.5), vp_fit_rank(errors, n, 0.9)};
+    struct vp_fit_quality quality = {n, vp_fit_quantile(errors, n, 0.5),
+                                     vp_fit_quantile(errors, n, 0.9)};
     vp_arena_rewind(arena, mark);
     return quality;
 }
@@ -330,6 +335,6 @@ void vp_fit_form(struct vp_arena *arena, struct vp_form_fit *out,
         drop_outliers(arena, out, outliers, &rows);
     thin(arena, out, samples->form, VP_MAX_ANCHORS);
     out->quality.rows = rows.count;
-    out->quality.median = rounded(out->quality.median);
-    out->quality.p90 = rounded(out->quality.p90);
+    out->quality.median = vp_fit_rounded(out->quality.median);
+    out->quality.p90 = vp_fit_rounded(out->quality.p90);
 }

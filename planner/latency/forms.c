@@ -12,10 +12,10 @@ static double joined(double a, double b, double norm) {
 
 /* Share of operands that is read from device memory when `bytes` are read again and again: next to
  * nothing well below the size of the cache, all of it well above, evenly at the same size. */
-static double miss_share(const struct vp_form_case *c, double bytes) {
-    if (!(c->cache_bytes > 0) || !(c->copies > 0))
+static double miss_share(const struct vp_form_case *c, double bytes, double copies) {
+    if (!(c->cache_bytes > 0) || !(copies > 0))
         return 1;
-    double ratio = c->cache_bytes / (c->copies * bytes);
+    double ratio = c->cache_bytes / (copies * bytes);
     return 1 / (1 + ratio * ratio * ratio * ratio);
 }
 
@@ -23,8 +23,9 @@ static double miss_share(const struct vp_form_case *c, double bytes) {
  * the device do not reach; rates in GB/s. */
 static double read_us(const struct vp_form_case *c, double bytes, double other_bytes, double blocks,
                       double memory, double cache, double occupancy) {
-    double miss = miss_share(c, bytes);
-    double us = ((miss * bytes + other_bytes) / memory + (1 - miss) * bytes / cache) / 1e3;
+    double miss = miss_share(c, bytes, c->copies), other_miss = miss_share(c, other_bytes, 1);
+    double far = miss * bytes + other_miss * other_bytes;
+    double us = (far / memory + (bytes + other_bytes - far) / cache) / 1e3;
     return us * joined(1, c->units / (blocks * occupancy), 4);
 }
 
@@ -41,6 +42,13 @@ static double tile_rows(double m, double most) {
     return rows;
 }
 
+/* Passes over an activation that is made 8 bit: 16 bit are read, up to 32 bit kept in between. */
+static double quantise_us(const struct vp_form_case *c, double elements, const double *p) {
+    enum { PASS_BYTES = 6 };
+    double far = miss_share(c, PASS_BYTES * elements, 1);
+    return elements * (p[VP_C_GEMM_QUANTISE] + far * p[VP_C_GEMM_QUANTISE_FAR]) / 1e6;
+}
+
 static double gemm_us(const struct vp_form_case *c, const double *p) {
     double m = c->shape.size[0], n = c->shape.size[1], k = c->shape.size[2];
     double together = fmax(c->together, 1);
@@ -52,7 +60,7 @@ static double gemm_us(const struct vp_form_case *c, const double *p) {
                             tiles, p[VP_C_GEMM_MEMORY], p[VP_C_GEMM_CACHE], p[VP_C_GEMM_OCCUPANCY]);
     double serial = k * p[VP_C_GEMM_SERIAL] / 1e3;
     double norm = p[VP_C_GEMM_NORM];
-    return p[VP_C_GEMM_LAUNCH] + together * m * k * p[VP_C_GEMM_QUANTISE] / 1e6 +
+    return p[VP_C_GEMM_LAUNCH] + quantise_us(c, together * m * k, p) +
            joined(joined(compute, memory, norm), serial, norm);
 }
 

@@ -22,7 +22,8 @@ static const struct class_row *class_of(const struct vp_gpu *gpu) {
 
     for (size_t i = 0; i < n; i++)
         if (gpu->vendor && vp_text_eq(gpu->vendor, CLASSES[i].vendor) &&
-            (!CLASSES[i].family || (gpu->family && vp_text_eq(gpu->family, CLASSES[i].family))))
+            (!CLASSES[i].family || (gpu->family && vp_text_eq(gpu->family, CLASSES[i].family)) ||
+             (gpu->arch && vp_text_eq(gpu->arch, CLASSES[i].family))))
             return &CLASSES[i];
     return &CLASSES[n - 1];
 }

@@ -99,6 +99,15 @@ static double beyond(const struct vp_form_fit *fit, const struct vp_form_case *c
     return sum;
 }
 
+/* A form goes this many doublings beyond what it was fitted to; one of a few rows, whose constants
+ * say little about other shapes, hardly any. Further away the class says more. */
+static const double REACH = 6, REACH_OF_FEW = 0.5;
+enum { FEW_SAMPLES = 30 };
+
+static bool reaches(const struct vp_form_fit *fit, const struct vp_form_case *c) {
+    return beyond(fit, c) <= (fit->quality.rows < FEW_SAMPLES ? REACH_OF_FEW : REACH);
+}
+
 /* widened: a further factor of doubt. */
 static struct vp_time of_fit(const struct vp_form_fit *fit, const struct vp_form_case *c, double us,
                              double widened) {
@@ -142,7 +151,7 @@ static struct vp_time borrowed_gemm(const struct vp_kernels *kernels, const stru
     if (ratio > 0 && isfinite(ratio))
         scaled.constant[VP_C_GEMM_TFLOPS] *= ratio;
     if (vp_rate_bytes(rate) >= 2)
-        scaled.constant[VP_C_GEMM_QUANTISE] = 0;
+        scaled.constant[VP_C_GEMM_QUANTISE] = scaled.constant[VP_C_GEMM_QUANTISE_FAR] = 0;
     struct vp_time t = of_fit(fit, c, vp_form_us(c, scaled.constant), BORROWED);
     if (ratio < 0.99 || ratio > 1.01) /* else float16 for bfloat16, or int8 for fp8 */
         t.basis = VP_BASIS_CLASS;
@@ -166,6 +175,8 @@ struct vp_time vp_gemm_time(const struct vp_kernels *kernels, const struct vp_ge
     };
     if (gemm->stored_bytes > 0)
         c.weight_bytes = gemm->stored_bytes / (together * c.shape.size[1] * c.shape.size[2]);
+    if (!reaches(fit, &c))
+        return vp_class_gemm(kernels->gpu, gemm);
     struct vp_time t;
     if (from != gemm->rate)
         t = borrowed_gemm(kernels, fit, &c, gemm->rate, from);

@@ -11,14 +11,16 @@ static const double PCIE_GBS = 20;     /* per direction, where no link is known 
 static const double NET_GBS = 25;      /* per direction and device, where no network is known */
 static const double COLLECTIVE_SPREAD = 1.8;
 
-static struct vp_time moved(const struct vp_kernels *kernels, double ranks, double bytes) {
+/* lanes: network ports of a node that work for the group at once. */
+static struct vp_time moved(const struct vp_kernels *kernels, double ranks, double lanes,
+                            double bytes) {
     bool across = kernels->node_devices > 0 && ranks > (double)kernels->node_devices;
     double node = kernels->intranode_gbs > 0   ? kernels->intranode_gbs
                   : kernels->gpu->link_gbs > 0 ? kernels->gpu->link_gbs
                                                : PCIE_GBS;
     double net = kernels->internode_gbs > 0 ? kernels->internode_gbs : NET_GBS;
     double us = (across ? NET_START_US : NODE_START_US) +
-                bytes / ((across ? fmin(net, node) : node) * LINK_SHARE * 1e3);
+                bytes / ((across ? fmin(net * lanes, node) : node) * LINK_SHARE * 1e3);
 
     if (ranks <= 1)
         return (struct vp_time){.basis = VP_BASIS_CALIBRATED};
@@ -76,6 +78,10 @@ static double measured_reduce(const struct vp_kernels *kernels, double ranks, do
     if (!less || !more)
         return 0;
     double low = interpolated(less, bytes), high = interpolated(more, bytes);
+    if (kernels->graphs && !less->graph) { /* a graph saves what starting them takes */
+        low = fmax(low - fmax(less->points[0].us - NODE_START_US, 0), NODE_START_US / 2);
+        high = fmax(high - fmax(more->points[0].us - NODE_START_US, 0), NODE_START_US / 2);
+    }
     if (less->gpus == more->gpus)
         return low;
     double share = log2(ranks / (double)less->gpus) / log2((double)more->gpus / (double)less->gpus);
@@ -87,28 +93,35 @@ static struct vp_time of_reduce(double us, double spread) {
 }
 
 /* Each rank sends what an all-reduce sends in one of its two halves. */
-static struct vp_time half_reduce(const struct vp_kernels *kernels, double ranks, double bytes) {
+static struct vp_time half_reduce(const struct vp_kernels *kernels, double ranks, double lanes,
+                                  double bytes) {
     double us = measured_reduce(kernels, ranks, bytes), start = measured_reduce(kernels, ranks, 1);
     if (us > 0)
         return of_reduce(start + fmax(us - start, 0) / 2, DERIVED_SPREAD);
-    return moved(kernels, ranks, (ranks - 1) / fmax(ranks, 1) * bytes);
+    return moved(kernels, ranks, lanes, (ranks - 1) / fmax(ranks, 1) * bytes);
+}
+
+/* A ring enters and leaves a node once; members of one node share the way of each of their rings
+ * among all their ports. */
+static double ring_lanes(const struct vp_kernels *kernels) {
+    return fmax((double)kernels->node_devices, 1);
 }
 
 struct vp_time vp_all_reduce_time(const struct vp_kernels *kernels, double ranks, double bytes) {
     double us = measured_reduce(kernels, ranks, bytes);
     if (us > 0)
         return of_reduce(us, MEASURED_SPREAD);
-    return moved(kernels, ranks, 2 * (ranks - 1) / fmax(ranks, 1) * bytes);
+    return moved(kernels, ranks, ring_lanes(kernels), 2 * (ranks - 1) / fmax(ranks, 1) * bytes);
 }
 
 struct vp_time vp_all_gather_time(const struct vp_kernels *kernels, double ranks, double bytes) {
-    return half_reduce(kernels, ranks, bytes);
+    return half_reduce(kernels, ranks, ring_lanes(kernels), bytes);
 }
 
 struct vp_time vp_all_to_all_time(const struct vp_kernels *kernels, double ranks, double bytes) {
-    return half_reduce(kernels, ranks, bytes);
+    return half_reduce(kernels, ranks, 1, bytes);
 }
 
 struct vp_time vp_send_time(const struct vp_kernels *kernels, bool across_nodes, double bytes) {
-    return moved(kernels, across_nodes ? (double)kernels->node_devices + 1 : 2, bytes);
+    return moved(kernels, across_nodes ? (double)kernels->node_devices + 1 : 2, 1, bytes);
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_TERMS = VP_FIRST_TERMS, ROUNDS = 12, SWEEPS = 400 };
+enum { MAX_TERMS = VP_PASS_TERMS, ROUNDS = 12, SWEEPS = 400 };
 
 static const double ROBUST = 0.15; /* relative error beyond which a row pulls with constant force */
 /* Weight of a constant of the class beside rows: as one row whose error would be 0.5 where those of
@@ -92,24 +92,28 @@ static void solve(double *x, const struct system *s) {
 
 /* ---- the two systems ---- */
 
+/* Factors of the constants of a pass in an end-to-end time; what the others make of it. */
 static double total_factors(double *out, const struct vp_served *r,
                             const struct vp_serving_fit *fit) {
-    double first[VP_PASS_TERMS], prompt[VP_PASS_TERMS], rest[VP_FIRST_TERMS], known;
+    double first[VP_PASS_TERMS], prompt[VP_PASS_TERMS], rest[VP_FIRST_TERMS], of_passes;
+    double waves = 1 + r->terms.waiting, known = 0;
+    struct vp_serving_fit constants = *fit;
 
     vp_tpot_factors(out, &r->terms);
     vp_pass_factors(first, &r->terms.first);
     vp_pass_factors(prompt, &r->terms.prompt);
     for (int j = 0; j < VP_PASS_TERMS; j++)
-        out[j] = out[j] * (r->load.output - 1) + first[j] +
-                 (r->load.batch ? r->terms.ahead * prompt[j] : 0);
-    vp_ttft_factors(rest, &known, &r->terms, &r->load, fit);
-    return rest[0] * fit->first_us + rest[1] * fit->first_token_us + rest[2] * fit->request_us;
+        out[j] = waves * (out[j] * (r->load.output - 1) + first[j] +
+                          (r->load.batch ? r->terms.ahead * prompt[j] : 0));
+    vp_ttft_factors(rest, &of_passes, &r->terms, &r->load, fit);
+    for (int j = 0; j < VP_FIRST_TERMS; j++)
+        known += rest[j] * *vp_first_constant(&constants, j);
+    return waves * known;
 }
 
 static void set_passes(struct system *s, const struct vp_serve_fit_rows *rows, uint32_t without,
                        const struct vp_serving_fit *fit) {
-    s->count = 0;
-    s->terms = VP_PASS_TERMS;
+    *s = (struct system){.rows = s->rows, .terms = VP_PASS_TERMS};
     for (uint32_t i = 0; i < rows->count; i++) {
         const struct vp_served *r = &rows->row[i];
         struct equation *e = &s->rows[s->count];
@@ -130,14 +134,13 @@ static void set_passes(struct system *s, const struct vp_serve_fit_rows *rows, u
 
 static void set_firsts(struct system *s, const struct vp_serve_fit_rows *rows, uint32_t without,
                        const struct vp_serving_fit *fit) {
-    s->count = 0;
-    s->terms = VP_FIRST_TERMS;
+    *s = (struct system){.rows = s->rows, .terms = VP_FIRST_TERMS};
     for (uint32_t i = 0; i < rows->count; i++) {
         const struct vp_served *r = &rows->row[i];
         struct equation *e = &s->rows[s->count];
         double known;
-        if (!(r->ttft_us > 0) || r->group == without)
-            continue;
+        if (!(r->ttft_us > 0) || r->group == without || r->terms.waiting > 0)
+            continue; /* what waits for others tells nothing of the constants */
         vp_ttft_factors(e->factor, &known, &r->terms, &r->load, fit);
         for (int j = 0; j < VP_FIRST_TERMS; j++)
             e->factor[j] /= r->ttft_us;
@@ -146,48 +149,45 @@ static void set_firsts(struct system *s, const struct vp_serve_fit_rows *rows, u
     }
 }
 
-static const struct vp_serving_fit NOTHING;
+/* Solves for constants that a function names, those of `believed` deciding where rows say nothing. */
+static void solve_for(struct system *s, struct vp_serving_fit *out,
+                      double *constant(struct vp_serving_fit *, int),
+                      const struct vp_serving_fit *believed) {
+    struct vp_serving_fit prior = *believed;
+    double x[MAX_TERMS];
+
+    for (int j = 0; j < s->terms; j++)
+        s->prior[j] = *constant(&prior, j);
+    solve(x, s);
+    for (int j = 0; j < s->terms; j++)
+        *constant(out, j) = x[j];
+}
 
 static bool solve_all(struct system *s, struct vp_serving_fit *out,
                       const struct vp_serve_fit_rows *rows, uint32_t without,
                       const struct vp_serving_fit *prior) {
+    static const struct vp_serving_fit NOTHING;
     const struct vp_serving_fit *p = prior ? prior : &NOTHING;
-    double x[MAX_TERMS];
+    struct vp_serving_fit from = *p;
 
-    out->first_us = p->first_us;
-    out->first_token_us = p->first_token_us;
-    out->request_us = p->request_us;
-    out->wait_steps = p->wait_steps;
-    out->queue_share = p->queue_share;
-    memcpy(s->prior, (double[]){p->kernel_scale, p->layer_us, p->sequence_us, p->step_us},
-           4 * sizeof(double));
+    for (int j = 0; j < VP_FIRST_TERMS; j++)
+        *vp_first_constant(out, j) = *vp_first_constant(&from, j);
     set_passes(s, rows, without, out);
     if (s->count < VP_SERVE_FIT_LEAST_ROWS)
         return false;
-    solve(x, s);
-    out->kernel_scale = x[0];
-    out->layer_us = x[1];
-    out->sequence_us = x[2];
-    out->step_us = x[3];
-    memcpy(s->prior,
-           (double[]){p->first_us, p->first_token_us, p->request_us, p->wait_steps, p->queue_share},
-           5 * sizeof(double));
+    solve_for(s, out, vp_pass_constant, p);
     set_firsts(s, rows, without, out);
-    if (s->count < VP_SERVE_FIT_LEAST_ROWS)
-        return true; /* those of the class stay */
-    solve(x, s);
-    out->first_us = x[0];
-    out->first_token_us = x[1];
-    out->request_us = x[2];
-    out->wait_steps = x[3];
-    out->queue_share = x[4];
+    if (s->count >= VP_SERVE_FIT_LEAST_ROWS) /* else those of the class stay */
+        solve_for(s, out, vp_first_constant, p);
     return true;
 }
 
 /* ---- how good it is ---- */
 
 static double predicted_total(const struct vp_served *r, const struct vp_serving_fit *fit) {
-    return vp_ttft_us(&r->terms, &r->load, fit) + (r->load.output - 1) * vp_tpot_us(&r->terms, fit);
+    double wave =
+        vp_ttft_us(&r->terms, &r->load, fit) + (r->load.output - 1) * vp_tpot_us(&r->terms, fit);
+    return wave * (1 + r->terms.waiting);
 }
 
 /* predicted / measured of the time between tokens, of the end-to-end time where only that is known;
@@ -199,7 +199,8 @@ static double tpot_ratio(const struct vp_served *r, const struct vp_serving_fit 
 }
 
 static double ttft_ratio(const struct vp_served *r, const struct vp_serving_fit *fit) {
-    return r->ttft_us > 0 ? vp_ttft_us(&r->terms, &r->load, fit) / r->ttft_us : 0;
+    double waiting = vp_waiting_us(&r->terms, &r->load, fit);
+    return r->ttft_us > 0 ? (vp_ttft_us(&r->terms, &r->load, fit) + waiting) / r->ttft_us : 0;
 }
 
 static int ascending(const void *a, const void *b) {

@@ -31,6 +31,8 @@ enum vp_train_kind {
 struct vp_train_cost {
     struct vp_time time[VP_TRAIN_KINDS];
     double launches; /* kernels that the host starts one by one */
+    double waited;   /* those of them that it starts only when others have ended: experts, whose
+                        tokens it counts first */
 };
 struct vp_train_pass {
     struct vp_train_cost forward, backward;

@@ -6,6 +6,11 @@ const struct vp_constant_info vp_constants[VP_FORM_CONSTANT_COUNT] = {
 #undef X
 };
 
+const char *vp_form_name(enum vp_form form) {
+    static const char *const NAMES[VP_FORMS] = {"gemm", "prefill_attention", "decode_attention"};
+    return NAMES[form];
+}
+
 uint32_t vp_shape_sizes(enum vp_form form) { return form == VP_FORM_GEMM ? 3 : VP_SHAPE_SIZES; }
 
 const char *vp_shape_size_name(enum vp_form form, uint32_t i) {

@@ -34,6 +34,7 @@ struct vp_fit_source {
 };
 
 enum vp_form { VP_FORM_GEMM, VP_FORM_PREFILL, VP_FORM_DECODE, VP_FORMS };
+const char *vp_form_name(enum vp_form form); /* "gemm", "prefill_attention", "decode_attention" */
 
 enum vp_form_constant {
 #define X(form, name, text, least, most, what) VP_C_##name,

@@ -87,6 +87,7 @@ struct vp_log_message {
 /* One line of rocm-smi's, amd-smi's or nvidia-smi's tables. */
 struct vp_log_device {
     char place[VP_LOG_PLACE];
+    char partition[8]; /* "CPX"; "" not said */
     bool total_known, used_known, gtt_known;
     uint64_t total_bytes, used_bytes, gtt_bytes;
 };
@@ -98,6 +99,7 @@ struct vp_run_log {
     bool earlier;              /* the last start-up was not complete; `start` is one before it */
     uint64_t last_line;        /* of the last start-up */
     struct vp_log_start start; /* the last complete one, else the last one */
+    const struct vp_log_start *last; /* the one that the file ends with; messages may be its */
     struct vp_log_message message[VP_LOG_MAX_MESSAGES]; /* in the order of the file */
     uint32_t messages;
     uint64_t messages_dropped; /* between the first and the last ones */
