@@ -130,7 +130,7 @@ static void tell_gaps(const struct work *w) {
                     "the last start-up, from line %" PRIu64 " on, did not come to its cache; "
                     "figures are of the one from line %" PRIu64 " on",
                     log->last_line, log->start.line);
-    } else if (!log->start.complete) {
+    } else if (log->start.known && !log->start.complete) {
         vp_diag_add(w->ctx->diags, VP_D_LOG_PARTIAL, &pos,
                     "the engine did not come to sizing its cache");
         if (log->messages > 0)

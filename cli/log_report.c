@@ -18,7 +18,9 @@ const char *vp_log_report_subject(struct vp_arena *arena, const struct vp_run_lo
     model = model ? model : vp_log_argument(arena, start, "model_path");
     if (!model && start->model[0])
         model = start->model;
-    vp_buf_add(&buf, start->known ? vp_engine_name(start->engine) : "an engine that it does not name");
+    vp_buf_add(&buf, start->known      ? vp_engine_name(start->engine)
+                     : log->devices > 0 ? "a table of devices"
+                                        : "an engine that it does not name");
     if (start->version[0])
         vp_buf_printf(&buf, " %s", start->version);
     if (model)

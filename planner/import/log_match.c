@@ -126,6 +126,13 @@ static const char *word_end(const struct cursor *c) {
     return p;
 }
 
+static const char *alnum_end(const struct cursor *c) {
+    const char *p = c->at;
+    while (p < c->end && (is_digit(*p) || (*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z')))
+        p++;
+    return p;
+}
+
 static bool capture(struct cursor *c, char kind) {
     struct number number;
     uint64_t unit = unit_of(kind);
@@ -133,6 +140,8 @@ static bool capture(struct cursor *c, char kind) {
         return keep_text(c, kind, c->end);
     if (kind == 'w' || kind == 'p')
         return keep_text(c, kind, word_end(c));
+    if (kind == 'a')
+        return keep_text(c, kind, alnum_end(c));
     if (!read_number(&number, c, kind != 'n' && kind != 'i' && kind != 'B'))
         return false;
     if (kind == 'b' && !read_unit(&unit, c))

@@ -12,6 +12,7 @@
  *   %p   the name of a device ("ROCm0", "CUDA_Host", "CPU_Mapped")
  *   %i   the index of a GPU
  *   %w   a word: up to a blank or one of , ; ( ) [ ] " ' |
+ *   %a   letters and digits
  *   %r   the rest of the line
  *   %*   anything, as little as possible, at most 240 characters */
 #ifndef VP_IMPORT_LOG_MATCH_H
@@ -29,7 +30,7 @@ struct vp_log_capture {
     char kind;         /* the letter of the pattern: 'b' for all amounts of bytes */
     int64_t value;     /* bytes, a whole number, an index; 'd': thousandths of a millionth (1e-9) */
     int64_t step;      /* what one in the last digit is worth */
-    const char *text;  /* 'w', 'p', 'r' */
+    const char *text;  /* 'w', 'a', 'p', 'r' */
     size_t n;
 };
 

@@ -284,6 +284,18 @@ static void set_detail(struct vp_log_message *m, enum vp_log_quantity what, int6
     m->value[what] = sum ? m->value[what] + value : value;
 }
 
+/* "ROCm1" -> 1 */
+static void set_device(struct vp_log_message *m, const char *name, size_t n) {
+    char place[VP_LOG_PLACE];
+    int64_t index = 0;
+    find_place(place, name, n);
+    if (!vp_text_starts(place, "GPU") || place[3] < '0' || place[3] > '9')
+        return;
+    for (const char *p = place + 3; *p; p++)
+        index = index * 10 + (*p - '0');
+    set_detail(m, VP_LOG_DEVICE_INDEX, index);
+}
+
 /* The same again: the same kind, and no figure that differs by more than the two forms round. */
 static bool repeats(const struct vp_log_message *a, const struct vp_log_message *b) {
     for (int i = 0; i < VP_LOG_QUANTITIES; i++) {
@@ -339,7 +351,9 @@ static void open_message(struct reader *r, const struct line_row *row,
     *m = (struct vp_log_message){
         .kind = (enum vp_log_message_kind)row->target, .line = log->lines, .times = 1};
     for (size_t i = 0, q = 0; i < count; i++)
-        if (c[i].kind != 'p' && c[i].kind != 'w')
+        if (c[i].kind == 'p')
+            set_device(m, c[i].text, c[i].n);
+        else if (c[i].kind != 'w')
             set_detail(m, row->what[q++], c[i].value);
     for (size_t i = 0; i + 3 <= n && !m->hip; i++)
         m->hip = memcmp(line + i, "HIP", 3) == 0 || memcmp(line + i, "hip", 3) == 0 ||
@@ -386,6 +400,8 @@ static void add_device(struct reader *r, const struct line_row *row, const char 
     }
     size_t q = 0;
     for (size_t i = 0; i < count; i++) {
+        if (c[i].kind == 'a')
+            copy_text(d->partition, sizeof d->partition, c[i].text, c[i].n);
         if (c[i].kind != 'b' || c[i].value < 0)
             continue;
         enum vp_log_quantity what = row->what[q++];
@@ -550,6 +566,7 @@ static void finish(struct reader *r) {
     r->now->complete = is_complete(r->now);
     r->kept->complete = r->kept_known;
     log->last_line = r->now->line;
+    log->last = r->now;
     log->earlier = r->kept_known && !r->now->complete;
     log->start = log->earlier ? *r->kept : *r->now;
 }
