@@ -28,7 +28,7 @@ static const char *below(struct vp_ctx *ctx, const char *dir, const char *name) 
 }
 
 /* The folder of the executable, NULL where the system does not tell. */
-static const char *own_folder(struct vp_ctx *ctx) {
+const char *vp_places_program(struct vp_ctx *ctx) {
     enum { FIRST_SIZE = 256, LAST_SIZE = 1 << 20 };
     for (size_t size = FIRST_SIZE; size <= LAST_SIZE; size *= 2) {
         char *path = vp_arena_alloc(ctx->arena, size);
@@ -47,7 +47,7 @@ static const char *shipped_profiles(struct vp_ctx *ctx) {
         "../share/vramplan/profiles", /* an installation */
         "../../profiles",             /* a build in the source tree: build/san/ */
     };
-    const char *folder = own_folder(ctx);
+    const char *folder = vp_places_program(ctx);
     for (size_t i = 0; folder && i < sizeof FROM_EXECUTABLE / sizeof *FROM_EXECUTABLE; i++) {
         const char *path = vp_io_join(ctx, folder, FROM_EXECUTABLE[i]);
         if (if_folder(ctx, path))

@@ -12,5 +12,7 @@
  *                  ~/.cache/huggingface; NULL when there is none
  * No shipped profiles: VP_ERR_ENV with VP_D_NO_PROFILES. */
 enum vp_status vp_places_find(struct vp_ctx *ctx);
+/* The folder of the executable; NULL: not known. */
+const char *vp_places_program(struct vp_ctx *ctx);
 
 #endif

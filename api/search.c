@@ -1,8 +1,6 @@
 #include "api/search.h"
 
 #include <stdio.h>
-
-#include <stdio.h>
 #include <string.h>
 
 #include "planner/base/text.h"
@@ -121,6 +119,21 @@ void vp_search_try(struct vp_search *search, struct vp_trial *out, const struct 
         out->gpu = vp_arena_printf(search->ctx->arena, "%s", scenario->hardware.gpu.id);
     }
     vp_arena_rewind(&search->arena, mark);
+}
+
+const struct vp_result *vp_search_plan(struct vp_search *search, const struct vp_setting *set,
+                                       size_t count) {
+    struct vp_ctx ctx = *search->ctx;
+    struct vp_result *plan = VP_NEW(ctx.arena, struct vp_result);
+    const struct vp_scenario *scenario = NULL;
+
+    ctx.diags = VP_NEW(ctx.arena, struct vp_diags);
+    ctx.diags->arena = ctx.arena;
+    search->tried++;
+    if (vp_variants_make(search->variants, &ctx, &scenario, set, count) != VP_OK ||
+        vp_plan_run(&ctx, plan, scenario) != VP_OK)
+        return NULL;
+    return plan;
 }
 
 const char *vp_search_refusal(struct vp_search *search, const struct vp_setting *set,

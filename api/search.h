@@ -39,6 +39,9 @@ void vp_search_close(struct vp_search *search);
 /* One candidate. */
 void vp_search_try(struct vp_search *search, struct vp_trial *out, const struct vp_setting *set,
                    size_t count);
+/* The whole plan of one candidate, in the context's arena; NULL: it was refused. */
+const struct vp_result *vp_search_plan(struct vp_search *search, const struct vp_setting *set,
+                                       size_t count);
 /* The same, also why it was refused: text in the context's arena; NULL: it was not. */
 const char *vp_search_refusal(struct vp_search *search, const struct vp_setting *set, size_t count);
 /* For sure; and not against a promise about latency that was made. */

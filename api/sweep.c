@@ -1,5 +1,6 @@
 #include "api/sweep.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -7,8 +8,8 @@
 #include <string.h>
 
 #include "planner/base/text.h"
-#include "planner/base/units.h"
 #include "planner/plan/plan.h"
+#include "reports/sweep_text.h"
 
 /* Combinations that a thread takes at once: few enough to share the work evenly. */
 enum { GRAIN = 32, SCRATCH_BYTES = 1 << 20 };
@@ -48,17 +49,12 @@ static const struct vp_diag *first_error(const struct vp_diags *diags) {
 
 /* Fields that vary are objectives by their values. */
 static double value_of(const struct vp_sweep *sweep, const struct vp_setting *settings,
-                       const struct vp_result *result, const char *objective) {
+                       const struct vp_result *result, const char *column) {
     double v = (double)NAN;
-    uint64_t n;
-    for (size_t i = 0; i < sweep->grid->field_count; i++) {
-        if (strcmp(settings[i].path, objective) != 0)
-            continue;
-        if (vp_parse_tokens(&n, settings[i].value) || vp_parse_size(&n, settings[i].value))
-            return (double)n;
-        return vp_parse_real(&v, settings[i].value) ? v : (double)NAN;
-    }
-    vp_sweep_value(&v, objective, result, sweep->form.latency);
+    for (size_t i = 0; i < sweep->grid->field_count; i++)
+        if (strcmp(settings[i].path, column) == 0)
+            return vp_grid_number(settings[i].value);
+    vp_sweep_value(&v, column, result, sweep->form.latency);
     return v;
 }
 
@@ -69,8 +65,11 @@ static void write_line(struct worker *w, struct vp_sweep_point *point,
     struct vp_buf line = {.arena = &w->scratch};
     for (size_t i = 0; i < sweep->grid->field_count; i++)
         values[i] = settings[i].value;
-    vp_sweep_row(&line, &sweep->form,
-                 &(struct vp_sweep_line){point->row, values, result, first_error(&w->diags)});
+    struct vp_sweep_line row = {point->row, values, result, first_error(&w->diags)};
+    if (sweep->form.style == VP_SWEEP_TEXT)
+        vp_sweep_text_row(&line, &sweep->form, &row);
+    else
+        vp_sweep_row(&line, &sweep->form, &row);
     point->line = vp_arena_text(&w->lines, vp_buf_text(&line), line.size);
     point->size = line.size;
 }
@@ -96,8 +95,8 @@ static enum vp_status evaluate(struct worker *w, struct vp_sweep_point *point) {
     }
     if (result && sweep->form.latency)
         vp_plan_latency(&w->scratch, result);
-    for (size_t i = 0; result && i < sweep->objective_count; i++)
-        point->value[i] = value_of(sweep, settings, result, sweep->objective[i]);
+    for (size_t i = 0; result && i < sweep->objectives.count; i++)
+        point->value[i] = value_of(sweep, settings, result, sweep->objectives.item[i].column);
     if (result)
         point->verdict = result->verdict;
     write_line(w, point, settings, result);
@@ -207,14 +206,42 @@ enum vp_status vp_sweeper_run(struct vp_sweeper *sweeper, struct vp_sweep_point 
     return (enum vp_status)atomic_load(&sweeper->failed);
 }
 
-uint64_t vp_sweep_count(const struct vp_sweep *sweep, uint64_t first, uint64_t last) {
-    struct vp_setting settings[VP_GRID_FIELDS];
-    uint64_t count = 0;
-    if (!sweep->where)
-        return last - first;
-    for (uint64_t i = first; i < last; i++) {
-        vp_grid_settings(sweep->grid, settings, i);
-        count += vp_where_holds(sweep->where, settings);
+/* FNV-1a, with a byte between texts. */
+static uint64_t mix(uint64_t hash, const char *text) {
+    for (; text && *text; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return (hash ^ 0xff) * UINT64_C(0x100000001b3);
+}
+
+const char *vp_sweep_id(struct vp_ctx *ctx, const struct vp_sweep *sweep, const char *const *texts,
+                        size_t count) {
+    struct vp_sweep corners = *sweep;
+    struct vp_sweep_point point;
+    uint64_t last = sweep->grid->total - 1, hash = UINT64_C(0xcbf29ce484222325);
+    corners.where = NULL;
+    corners.objectives.count = 0;
+    corners.form.style = VP_SWEEP_CSV;
+    corners.form.sweep = "";
+    struct vp_sweeper *sweeper = vp_sweeper_new(ctx, &corners, 1);
+    if (!sweeper)
+        return NULL;
+    hash = mix(mix(hash, VP_VERSION), vp_variants_text(sweep->variants, ctx));
+    for (size_t i = 0; i < count; i++)
+        hash = mix(hash, texts[i]);
+    enum vp_status status = VP_OK;
+    for (int i = 0; i < 2 && status == VP_OK; i++) {
+        status = vp_sweeper_run(sweeper, &point, i ? last : 0, 1);
+        if (status == VP_OK)
+            hash = mix(hash, point.line);
     }
-    return count;
+    vp_sweeper_free(sweeper);
+    return status == VP_OK ? vp_arena_printf(ctx->arena, "%016" PRIx64, hash) : NULL;
+}
+
+/* total x (shard - 1) / shards without a product beyond 64 bits: total is at most 10^9 and shards
+ * beyond it are empty. */
+uint64_t vp_sweep_shard_begin(uint64_t total, uint64_t shard, uint64_t shards) {
+    if (shards <= total)
+        return total * (shard - 1) / shards;
+    return shard - 1 < total ? shard - 1 : total;
 }

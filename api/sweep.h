@@ -3,21 +3,20 @@
 #ifndef VP_API_SWEEP_H
 #define VP_API_SWEEP_H
 
+#include "api/objectives.h"
 #include "api/variants.h"
 #include "api/vary.h"
 #include "api/where.h"
 #include "reports/sweep_row.h"
 
-enum { VP_SWEEP_THREADS = 256, VP_SWEEP_OBJECTIVES = 8, VP_SWEEP_CHUNK = 4096 };
+enum { VP_SWEEP_THREADS = 256, VP_SWEEP_CHUNK = 4096 };
 
 struct vp_sweep {
     const struct vp_variants *variants;
     const struct vp_grid *grid;
     const struct vp_where *where; /* NULL: all combinations */
     struct vp_sweep_form form;
-    /* columns of numbers, or paths of fields that vary, wanted beside the lines */
-    const char *objective[VP_SWEEP_OBJECTIVES];
-    size_t objective_count;
+    struct vp_objectives objectives; /* values wanted beside the lines */
 };
 
 /* One combination of a chunk. */
@@ -26,8 +25,8 @@ struct vp_sweep_point {
     const char *line; /* with its line break; NULL: `where` leaves it out */
     size_t size;
     bool evaluated;
-    enum vp_verdict verdict;           /* when evaluated */
-    double value[VP_SWEEP_OBJECTIVES]; /* NaN: not known */
+    enum vp_verdict verdict;     /* when evaluated */
+    double value[VP_OBJECTIVES]; /* NaN: not known */
 };
 
 struct vp_sweeper;
@@ -41,7 +40,12 @@ void vp_sweeper_free(struct vp_sweeper *sweeper); /* NULL is allowed */
  * until the next call. VP_ERR_ENV: no memory or no threads, or a file could no longer be read. */
 enum vp_status vp_sweeper_run(struct vp_sweeper *sweeper, struct vp_sweep_point *points,
                               uint64_t first, size_t count);
-/* How many combinations of [first, last) `where` leaves in. */
-uint64_t vp_sweep_count(const struct vp_sweep *sweep, uint64_t first, uint64_t last);
+/* A short word that tells this sweep from others: made of `texts`, which say what was asked for, of
+ * the program's version, what the input says, and the rows of the first and the last combination,
+ * in which a changed model, profile or rule shows. NULL: the system has no memory. */
+const char *vp_sweep_id(struct vp_ctx *ctx, const struct vp_sweep *sweep, const char *const *texts,
+                        size_t count);
+/* The first combination of the shard-th of `shards` parts (from 1); shards + 1: the end. */
+uint64_t vp_sweep_shard_begin(uint64_t total, uint64_t shard, uint64_t shards);
 
 #endif

@@ -1,6 +1,8 @@
 #include "api/variants.h"
 
 #include "planner/base/memo.h"
+#include "planner/import/document.h"
+#include "planner/import/scenario_reader.h"
 
 struct vp_variants {
     const char *name; /* of the input, for messages */
@@ -34,6 +36,10 @@ enum vp_status vp_variants_open(struct vp_ctx *ctx, struct vp_variants **out, co
     return status;
 }
 
+bool vp_variants_readable(const struct vp_variants *variants) {
+    return variants->input.status == VP_OK && variants->input.count == 1;
+}
+
 void vp_variants_close(struct vp_variants *variants) {
     if (!variants)
         return;
@@ -41,23 +47,44 @@ void vp_variants_close(struct vp_variants *variants) {
     variants->memo = NULL;
 }
 
+/* The changes after the settings of all variants, so that they win. */
+static struct vp_setting *join(const struct vp_variants *variants, struct vp_arena *arena,
+                               const struct vp_setting *changes, size_t change_count) {
+    size_t before = variants->setting_count;
+    struct vp_setting *all = VP_NEW_ARRAY(arena, before + change_count + 1, struct vp_setting);
+    for (size_t i = 0; i < before; i++)
+        all[i] = variants->settings[i];
+    for (size_t i = 0; i < change_count; i++)
+        all[before + i] = changes[i];
+    return all;
+}
+
 enum vp_status vp_variants_make(const struct vp_variants *variants, struct vp_ctx *scratch,
                                 const struct vp_scenario **out, const struct vp_setting *changes,
                                 size_t change_count) {
-    size_t count = variants->setting_count + change_count;
-    struct vp_setting *all = VP_NEW_ARRAY(scratch->arena, count + 1, struct vp_setting);
+    struct vp_setting *all = join(variants, scratch->arena, changes, change_count);
     struct vp_scenarios scenarios = {0};
     struct vp_ctx ctx = *scratch;
-
     ctx.memo = variants->memo;
-    for (size_t i = 0; i < variants->setting_count; i++)
-        all[i] = variants->settings[i];
-    for (size_t i = 0; i < change_count; i++)
-        all[variants->setting_count + i] = changes[i];
-    enum vp_status status = vp_input_finish(&ctx, &scenarios, &variants->input, all, count);
+    enum vp_status status = vp_input_finish(&ctx, &scenarios, &variants->input, all,
+                                            variants->setting_count + change_count);
     if (status == VP_OK)
         *out = scenarios.items[0];
     return status;
+}
+
+enum vp_status vp_variants_check(const struct vp_variants *variants, struct vp_ctx *scratch,
+                                 const struct vp_setting *changes, size_t change_count) {
+    struct vp_scenario *scenario = VP_NEW(scratch->arena, struct vp_scenario);
+    struct vp_ctx ctx = *scratch;
+    ctx.memo = variants->memo;
+    return vp_scenario_read(&ctx, scenario, variants->input.items[0].root, variants->input.base,
+                            join(variants, scratch->arena, changes, change_count),
+                            variants->setting_count + change_count);
+}
+
+const char *vp_variants_text(const struct vp_variants *variants, struct vp_ctx *scratch) {
+    return vp_document_show(scratch, variants->input.items[0].root);
 }
 
 const struct vp_scenario *vp_variants_base(const struct vp_variants *variants) {

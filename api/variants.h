@@ -11,6 +11,15 @@ struct vp_variants;
  * it are in the context's diagnostics. The handle lives in the context's arena. */
 enum vp_status vp_variants_open(struct vp_ctx *ctx, struct vp_variants **out, const char *input,
                                 const struct vp_setting *settings, size_t setting_count);
+/* Whether the input could be read and is one scenario, though that may be refused as it stands:
+ * variants of it may be good. */
+bool vp_variants_readable(const struct vp_variants *variants);
+/* What is wrong with single changes as such, before it is asked what they lead to: an unknown
+ * field, a value of the wrong kind. VP_OK, or scratch's diagnostics say it. */
+enum vp_status vp_variants_check(const struct vp_variants *variants, struct vp_ctx *scratch,
+                                 const struct vp_setting *changes, size_t change_count);
+/* All that the input says, as one line of text, and nothing of files that it names. */
+const char *vp_variants_text(const struct vp_variants *variants, struct vp_ctx *scratch);
 /* Gives back what was read (the memory of the memo; base and variants must not be used any more).
  * NULL is allowed. */
 void vp_variants_close(struct vp_variants *variants);

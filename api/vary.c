@@ -1,6 +1,7 @@
 #include "api/vary.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "planner/base/text.h"
@@ -15,6 +16,7 @@ struct reading {
 
 /* ---- faults ---- */
 
+/* Columns count in the option's value. */
 static struct vp_pos place(const struct reading *r, const char *at) {
     return (struct vp_pos){vp_arena_printf(r->ctx->arena, "%s %s", r->option, r->text), 1,
                            (uint32_t)(at - r->text) + 1};
@@ -71,11 +73,16 @@ static const char **new_row(struct reading *r, const char *at) {
     if (axis->count == r->capacity) {
         size_t more = r->capacity ? 2 * r->capacity : 8;
         const char **values = VP_NEW_ARRAY(r->ctx->arena, more * axis->path_count, const char *);
-        if (axis->count)
+        uint32_t *columns = VP_NEW_ARRAY(r->ctx->arena, more, uint32_t);
+        if (axis->count) {
             memcpy(values, axis->values, axis->count * axis->path_count * sizeof *values);
+            memcpy(columns, axis->columns, axis->count * sizeof *columns);
+        }
         axis->values = values;
+        axis->columns = columns;
         r->capacity = more;
     }
+    axis->columns[axis->count] = (uint32_t)(at - r->text) + 1;
     return &axis->values[axis->count++ * axis->path_count];
 }
 
@@ -285,7 +292,7 @@ enum vp_status vp_grid_read(struct vp_ctx *ctx, struct vp_grid *out, const char 
     for (size_t i = 0; i < count; i++) {
         struct reading r = {
             .ctx = ctx, .option = option, .text = texts[i], .axis = &out->axes[out->axis_count]};
-        *r.axis = (struct vp_axis){0};
+        *r.axis = (struct vp_axis){.option = option, .text = texts[i]};
         ok &= read_axis(&r) && multiply(&r, out);
     }
     return ok ? VP_OK : VP_ERR_INPUT;
@@ -301,8 +308,7 @@ void vp_grid_settings(const struct vp_grid *grid, struct vp_setting *out, uint64
         index /= axis->count;
         at -= axis->path_count;
         for (size_t i = 0; i < axis->path_count; i++)
-            out[at + i] =
-                (struct vp_setting){.path = axis->paths[i], .value = row[i], .key = "--vary"};
+            out[at + i] = (struct vp_setting){.path = axis->paths[i], .value = row[i]};
     }
 }
 
@@ -313,4 +319,19 @@ const char *vp_grid_path(const struct vp_grid *grid, size_t field) {
         field -= grid->axes[a].path_count;
     }
     return "";
+}
+
+struct vp_pos vp_axis_pos(struct vp_arena *arena, const struct vp_axis *axis, size_t row) {
+    return (struct vp_pos){vp_arena_printf(arena, "%s %s", axis->option, axis->text), 1,
+                           axis->columns[row]};
+}
+
+double vp_grid_number(const char *value) {
+    uint64_t n;
+    double real;
+    if (vp_parse_tokens(&n, value))
+        return (double)n;
+    if (vp_parse_real(&real, value))
+        return real;
+    return vp_parse_size(&n, value) ? (double)n : (double)NAN;
 }

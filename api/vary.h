@@ -19,6 +19,9 @@ struct vp_axis {
     size_t path_count;
     const char **values; /* count x path_count */
     size_t count;
+    /* for messages about a value: as it was given, and where it stands there */
+    const char *option, *text;
+    uint32_t *columns; /* of each row, from 1; those of a range share one */
 };
 
 struct vp_grid {
@@ -40,5 +43,9 @@ enum vp_status vp_grid_read(struct vp_ctx *ctx, struct vp_grid *out, const char 
 void vp_grid_settings(const struct vp_grid *grid, struct vp_setting *out, uint64_t index);
 /* The path of the i-th field. */
 const char *vp_grid_path(const struct vp_grid *grid, size_t field);
+/* A value as a number: 8, 0.85, 8k, 16 GiB; NaN for all else. */
+double vp_grid_number(const char *value);
+/* Where a row of values stands, for a message. */
+struct vp_pos vp_axis_pos(struct vp_arena *arena, const struct vp_axis *axis, size_t row);
 
 #endif

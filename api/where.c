@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "planner/base/text.h"
-#include "planner/base/units.h"
 
 enum op {
     OP_VALUE,
@@ -65,15 +64,7 @@ struct reading {
 /* ---- values ---- */
 
 static struct value value_of(const char *text) {
-    uint64_t n;
-    double real;
-    if (vp_parse_u64(&n, text) || vp_parse_tokens(&n, text))
-        return (struct value){(double)n, text};
-    if (vp_parse_real(&real, text))
-        return (struct value){real, text};
-    if (vp_parse_size(&n, text))
-        return (struct value){(double)n, text};
-    return (struct value){(double)NAN, text};
+    return (struct value){vp_grid_number(text), text};
 }
 
 static struct value number(double n) { return (struct value){n, NULL}; }

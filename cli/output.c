@@ -23,8 +23,7 @@ bool vp_output_prepare(void) {
     return sigaction(SIGPIPE, &ignore, NULL) == 0;
 }
 
-/* 0, or an errno */
-static int write_all(int fd, const char *data, size_t n) {
+int vp_output_put(int fd, const char *data, size_t n) {
     while (n > 0) {
         ssize_t done = write(fd, data, n);
         if (done < 0 && errno == EINTR)
@@ -39,7 +38,7 @@ static int write_all(int fd, const char *data, size_t n) {
 
 /* Closing may be the moment when a full disk shows. */
 static int write_and_close(int fd, const struct vp_buf *text) {
-    int error = write_all(fd, vp_buf_text(text), text->size);
+    int error = vp_output_put(fd, vp_buf_text(text), text->size);
     if (close(fd) != 0 && !error)
         error = errno;
     return error;
@@ -75,8 +74,7 @@ static int replace(struct vp_ctx *ctx, const char *path, const struct stat *old,
     return error;
 }
 
-/* What a link names: it is replaced, not the link. NULL and errno on failure. */
-static const char *follow(struct vp_ctx *ctx, const char *path) {
+const char *vp_output_follow(struct vp_ctx *ctx, const char *path) {
     enum { MOST_LINKS = 40, SIZE = 4096 };
     for (int i = 0; i < MOST_LINKS; i++) {
         struct stat st;
@@ -102,7 +100,7 @@ static int write_file(struct vp_ctx *ctx, const char *path, const struct vp_buf 
         return EISDIR;
     if (!S_ISREG(st.st_mode))
         return write_in_place(path, text);
-    const char *real = follow(ctx, path);
+    const char *real = vp_output_follow(ctx, path);
     return real ? replace(ctx, real, &st, text) : errno;
 }
 
@@ -173,7 +171,7 @@ void vp_output_diagnostics(struct vp_ctx *ctx, const struct vp_diags *diags, enu
     if (shown->count == 0)
         return;
     vp_report_diagnostics(&text, shown, is_coloured(args->colour, isatty(STDERR_FILENO)));
-    (void)write_all(STDERR_FILENO, vp_buf_text(&text), text.size);
+    (void)vp_output_put(STDERR_FILENO, vp_buf_text(&text), text.size);
 }
 
 int vp_output_failure(struct vp_ctx *ctx, const struct vp_args *args, enum vp_status status) {

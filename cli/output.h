@@ -17,6 +17,12 @@ bool vp_output_prepare(void);
  * written in place. */
 enum vp_status vp_output_write(struct vp_ctx *ctx, const struct vp_buf *text, const char *path);
 
+/* What a link names: it is replaced, not the link. NULL and errno on failure, such as a file that is
+ * not there yet. */
+const char *vp_output_follow(struct vp_ctx *ctx, const char *path);
+/* All of the bytes, to an open file; 0, or an errno. For results that are too long to be kept. */
+int vp_output_put(int fd, const char *data, size_t n);
+
 /* How the result is to look: coloured, with characters beyond ASCII, how wide (0: not on a terminal
  * that says so). A result that does not go to a terminal does not depend on the locale. */
 bool vp_output_colour(const struct vp_args *args);

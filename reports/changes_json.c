@@ -115,8 +115,8 @@ static void figures(struct vp_json *json, const struct vp_trial *t) {
     key_text(json, "slo", vp_slo_name(t->slo));
 }
 
-static void proposal(struct vp_json *json, const struct vp_outcome *found,
-                     const struct vp_proposal *p) {
+void vp_changes_json_proposal(struct vp_json *json, const struct vp_outcome *found,
+                              const struct vp_proposal *p) {
     vp_json_map(json);
     key_text(json, "verdict", vp_verdict_name(p->trial.verdict));
     if (found->question == VP_ASK_MOST) {
@@ -160,7 +160,7 @@ static void infeasible(struct vp_json *json, const struct vp_outcome *found) {
     vp_json_end(json, '}');
     vp_json_key(json, "nearest");
     if (found->nearest)
-        proposal(json, found, found->nearest);
+        vp_changes_json_proposal(json, found, found->nearest);
     else
         vp_json_null(json);
 }
@@ -185,7 +185,7 @@ void vp_changes_json(struct vp_json *json, const struct vp_outcome *found) {
     vp_json_key(json, "proposals");
     vp_json_list(json);
     for (uint32_t i = 0; i < found->count; i++)
-        proposal(json, found, &found->item[i]);
+        vp_changes_json_proposal(json, found, &found->item[i]);
     vp_json_end(json, ']');
     if (found->verdict == VP_DOES_NOT_FIT)
         infeasible(json, found);

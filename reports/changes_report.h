@@ -11,6 +11,9 @@ void vp_changes_text(struct vp_buf *out, const struct vp_outcome *found,
                      const struct vp_report_options *options);
 /* One object, schema "vramplan.fit/1". */
 void vp_changes_json(struct vp_json *json, const struct vp_outcome *found);
+/* One proposal of it: the next value of the writer. */
+void vp_changes_json_proposal(struct vp_json *json, const struct vp_outcome *found,
+                              const struct vp_proposal *proposal);
 
 /* "fits", "may fit", "tensor 2 x ...": words that both and the report of packs use. */
 const char *vp_slo_name(enum vp_slo_state state); /* "likely", "open", "broken"; NULL: none */

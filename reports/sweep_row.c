@@ -9,8 +9,10 @@
 #include "reports/report.h"
 #include "reports/words.h"
 
+enum { MOST_COLUMNS = 64 };
+
 /* The columns are written down once, in `results`, and gone through for each of these. */
-enum mode { HEAD, ROW, PICK };
+enum mode { HEAD, ROW, PICK, LIST };
 
 struct writer {
     enum mode mode;
@@ -20,7 +22,11 @@ struct writer {
     const char *wanted; /* PICK */
     double found;
     bool has;
+    const char **names; /* LIST: of numbers */
+    size_t count;
 };
+
+static bool is_json(const struct writer *w) { return w->form->style == VP_SWEEP_JSON; }
 
 /* ---- cells ---- */
 
@@ -31,16 +37,16 @@ static void json_text(struct vp_buf *out, const char *text) {
 
 /* Begins a cell; false when nothing is to be written into it. */
 static bool begin(struct writer *w, const char *name, bool known) {
-    if (w->mode == PICK)
+    if (w->mode == PICK || w->mode == LIST)
         return false;
-    if (w->form->json && !known)
+    if (is_json(w) && !known)
         return false;
     if (w->some)
         vp_buf_add_n(w->out, ",", 1);
     w->some = true;
     if (w->mode == HEAD)
         vp_report_csv_cell(w->out, name);
-    if (w->form->json) {
+    if (is_json(w)) {
         json_text(w->out, name);
         vp_buf_add_n(w->out, ":", 1);
     }
@@ -51,7 +57,7 @@ static bool begin(struct writer *w, const char *name, bool known) {
 static void text(struct writer *w, const char *name, const char *value) {
     if (!begin(w, name, value != NULL))
         return;
-    if (w->form->json) {
+    if (is_json(w)) {
         json_text(w->out, value);
         return;
     }
@@ -66,6 +72,8 @@ static void text(struct writer *w, const char *name, const char *value) {
 }
 
 static void pick(struct writer *w, const char *name, double value, bool known) {
+    if (w->mode == LIST)
+        w->names[w->count++] = name;
     if (w->mode != PICK || strcmp(name, w->wanted) != 0)
         return;
     w->has = true;
@@ -184,7 +192,7 @@ static void fields(struct writer *w, const char *const *values) {
     for (size_t i = 0; i < w->form->field_count; i++) {
         double n;
         const char *value = values ? values[i] : NULL;
-        if (w->mode == ROW && w->form->json && vp_parse_real(&n, value)) {
+        if (w->mode == ROW && is_json(w) && vp_parse_real(&n, value)) {
             begin(w, w->form->fields[i], true);
             vp_buf_add(w->out, vp_format_real(w->out->arena, n));
         } else {
@@ -198,7 +206,7 @@ static void line_of(struct writer *w, const struct vp_sweep_line *line) {
     const struct vp_diag *refusal = line ? line->refusal : NULL;
     const char *reason = NULL, *message = NULL;
 
-    if (w->form->json)
+    if (is_json(w))
         text(w, "schema", "vramplan.sweep/1");
     count(w, "row", line ? line->row : 0, true);
     fields(w, line ? line->values : NULL);
@@ -217,7 +225,7 @@ static void line_of(struct writer *w, const struct vp_sweep_line *line) {
 
 void vp_sweep_head(struct vp_buf *out, const struct vp_sweep_form *form) {
     struct writer w = {.mode = HEAD, .out = out, .form = form};
-    if (form->json)
+    if (form->style != VP_SWEEP_CSV)
         return;
     line_of(&w, NULL);
     vp_buf_add_n(out, "\n", 1);
@@ -226,10 +234,11 @@ void vp_sweep_head(struct vp_buf *out, const struct vp_sweep_form *form) {
 void vp_sweep_row(struct vp_buf *out, const struct vp_sweep_form *form,
                   const struct vp_sweep_line *line) {
     struct writer w = {.mode = ROW, .out = out, .form = form};
-    if (form->json)
+    bool json = form->style == VP_SWEEP_JSON;
+    if (json)
         vp_buf_add_n(out, "{", 1);
     line_of(&w, line);
-    vp_buf_add(out, form->json ? "}\n" : "\n");
+    vp_buf_add(out, json ? "}\n" : "\n");
 }
 
 bool vp_sweep_value(double *out, const char *column, const struct vp_result *result,
@@ -238,4 +247,11 @@ bool vp_sweep_value(double *out, const char *column, const struct vp_result *res
     results(&w, result, with_latency);
     *out = w.found;
     return w.has;
+}
+
+size_t vp_sweep_columns(struct vp_arena *arena, const char ***out, bool with_latency) {
+    struct writer w = {.mode = LIST, .names = VP_NEW_ARRAY(arena, MOST_COLUMNS, const char *)};
+    results(&w, NULL, with_latency);
+    *out = w.names;
+    return w.count;
 }

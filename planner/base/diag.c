@@ -57,8 +57,10 @@ void vp_diag_add(struct vp_diags *diags, enum vp_diag_id id, const struct vp_pos
     va_start(args, format);
     const char *message = print(diags->arena, format, args);
     va_end(args);
-    diags->items[diags->count++] =
-        (struct vp_diag){.id = id, .pos = pos ? *pos : (struct vp_pos){0}, .message = message};
+    struct vp_diag *diag = &diags->items[diags->count++];
+    *diag = (struct vp_diag){.id = id, .pos = pos ? *pos : (struct vp_pos){0}, .message = message};
+    if (diag->pos.file) /* what named the file may be gone before the diagnostics are */
+        diag->pos.file = vp_arena_text(diags->arena, diag->pos.file, strlen(diag->pos.file));
 }
 
 static bool same_text(const char *a, const char *b) {

@@ -45,7 +45,7 @@ enum vp_severity vp_diag_severity(enum vp_diag_id id);
 const char *vp_diag_meaning(enum vp_diag_id id);
 const char *vp_severity_name(enum vp_severity severity); /* "error", "warning", "info" */
 
-/* pos may be NULL. The message is copied. */
+/* pos may be NULL. The message and the file's name are copied. */
 void vp_diag_add(struct vp_diags *diags, enum vp_diag_id id, const struct vp_pos *pos,
                  const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* Adds those of `from` that `into` does not hold yet, in order. */

@@ -108,6 +108,23 @@ static const struct entry *add(struct vp_ctx *ctx, const char *key, maker *make,
     return e;
 }
 
+static const char *copy_text(struct vp_arena *arena, const char *text) {
+    return text ? vp_arena_text(arena, text, strlen(text)) : NULL;
+}
+
+/* Diagnostics may outlive the memo. */
+static void tell(struct vp_diags *out, const struct vp_diags *made) {
+    struct vp_diags *copy = VP_NEW(out->arena, struct vp_diags);
+    *copy = *made;
+    for (uint32_t i = 0; i < copy->count; i++) {
+        struct vp_diag *diag = &copy->items[i];
+        diag->message = copy_text(out->arena, diag->message);
+        diag->hint = copy_text(out->arena, diag->hint);
+        diag->pos.file = copy_text(out->arena, diag->pos.file);
+    }
+    vp_diags_merge(out, copy);
+}
+
 enum vp_status vp_memo_get(struct vp_ctx *ctx, const void **out, const char *key, maker *make,
                            const void *from) {
     if (!ctx->memo)
@@ -116,7 +133,7 @@ enum vp_status vp_memo_get(struct vp_ctx *ctx, const void **out, const char *key
     if (!e)
         e = add(ctx, key, make, from);
     if (e->diags)
-        vp_diags_merge(ctx->diags, e->diags);
+        tell(ctx->diags, e->diags);
     *out = e->value;
     return e->status;
 }

@@ -1,6 +1,7 @@
 #include "planner/plan/serve_latency.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "planner/base/text.h"
 #include "planner/latency/serve_sum.h"
@@ -46,14 +47,41 @@ void vp_serve_load_of(struct vp_serve_load *out, const struct vp_result *result)
 
 /* ---- the constants ---- */
 
-/* Those of this card, of this engine; where several releases were measured, the newest that is not
- * newer than the scenario's, else the oldest. */
+int vp_serving_generation(const char *engine, const struct vp_version *version) {
+    static const struct {
+        const char *engine, *since;
+    } ROWS[] = {
+#define X(engine, since, why) {#engine, since},
+#include "planner/latency/serving_generations.def"
+#undef X
+    };
+    int generation = 0;
+
+    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+        struct vp_version since;
+        if (!vp_text_eq(engine, ROWS[i].engine) || !vp_version_parse(&since, ROWS[i].since))
+            continue;
+        if (version->kind != since.kind || vp_version_compare(*version, since) >= 0)
+            generation++;
+    }
+    return generation;
+}
+
+/* Those of this card, of this engine, of the scenario's generation; NULL: none. */
 static const struct vp_serving_fit *fit_of_card(const struct vp_scenario *s) {
     const struct vp_calibration *measured = s->measured_gpu;
+    int wanted = vp_serving_generation(s->engine.name, &s->engine.version);
 
-    for (uint32_t i = 0; measured && i < measured->serving_count; i++)
-        if (vp_text_eq(measured->serving[i].engine, s->engine.name))
-            return &measured->serving[i];
+    for (uint32_t i = 0; measured && i < measured->serving_count; i++) {
+        const struct vp_serving_fit *fit = &measured->serving[i];
+        const char *release = fit->source.release ? strchr(fit->source.release, ' ') : NULL;
+        struct vp_version version = {0};
+        if (release)
+            vp_version_parse(&version, release + 1);
+        if (vp_text_eq(fit->engine, s->engine.name) &&
+            vp_serving_generation(fit->engine, &version) == wanted)
+            return fit;
+    }
     return NULL;
 }
 
@@ -95,7 +123,8 @@ static void set_parts(struct vp_latency *out, const struct vp_pass *pass,
     add_part(&p, "attention", pass->attention.likely * scale);
     add_part(&p, "norms and activations", pass->other.likely * scale);
     add_part(&p, "communication", pass->exchange.likely * scale);
-    add_part(&p, "between kernels", pass->layers * fit->layer_us);
+    add_part(&p, "between kernels",
+             pass->layers * fit->layer_us + pass->expert_layers * fit->expert_layer_us);
     add_part(&p, "sequences", pass->sequences * fit->sequence_us);
     add_part(&p, "host", pass->passes * fit->step_us);
 }
@@ -113,10 +142,8 @@ static void from_constants(struct vp_latency *out, const struct vp_serve_terms *
     double copies = (double)vp_max(load->scenario->serve.replicas, 1);
     double step = vp_pass_us(&terms->decode, fit), tpot = vp_tpot_us(terms, fit);
     double first = vp_ttft_us(terms, load, fit);
-    double waiting = terms->waiting * (first + (load->output - 1) * tpot);
+    double waiting = vp_waiting_us(terms, load, fit);
 
-    if (load->batch) /* the last of them wait for all before, the first for none */
-        waiting /= 2;
     out->step_ms = estimate(step / 1e3, fit->tpot_spread, basis);
     out->tpot_ms = estimate(tpot / 1e3, fit->tpot_spread, basis);
     out->ttft_ms = estimate((first + waiting) / 1e3, fit->ttft_spread, basis);

@@ -6,6 +6,10 @@
 #include "planner/latency/serve_time.h"
 #include "planner/plan/result.h"
 
+/* Number of the generation of a release of an engine (planner/latency/serving_generations.def), by
+ * the engine's name; the last one where no release is said. */
+int vp_serving_generation(const char *engine, const struct vp_version *version);
+
 /* The load of an evaluated serving plan. */
 void vp_serve_load_of(struct vp_serve_load *out, const struct vp_result *result);
 /* Into result->latency. */

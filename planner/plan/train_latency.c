@@ -121,13 +121,22 @@ static void add_layer(struct maker *m, struct walk *w, const struct vp_train_lay
  * on average (SimuMax docs/b200). */
 static const double GAPS_LIKELY = 0.05, GAPS_HIGH = 0.12;
 
-/* Kernels wait for the host where they are shorter than what starts them. */
-static struct vp_time host(const struct maker *m, double launches, struct vp_time device) {
+static struct vp_time launch_time(const struct maker *m, double launches) {
     const struct vp_amount *us = &m->scenario->engine.rules.train.host_launch;
-    struct vp_time time = {launches * (double)us->low / 1e3, launches * (double)us->likely / 1e3,
-                           launches * (double)us->high / 1e3, VP_BASIS_CLASS};
+    return (struct vp_time){launches * (double)us->low / 1e3, launches * (double)us->likely / 1e3,
+                            launches * (double)us->high / 1e3, VP_BASIS_CLASS};
+}
+
+/* Kernels wait for the host where they are shorter than what starts them, and where it cannot run
+ * ahead of them. */
+static struct vp_time host(const struct maker *m, const struct vp_train_cost *cost,
+                           struct vp_time device) {
     struct vp_time gaps = {0, device.likely * GAPS_LIKELY, device.high * GAPS_HIGH, VP_BASIS_CLASS};
-    time = vp_time_max(beyond(time, device), gaps);
+    struct vp_time waited = launch_time(m, cost->waited);
+    struct vp_time time = vp_time_max(beyond(launch_time(m, cost->launches), device), gaps);
+
+    waited.low = 0; /* with counts that stay on the device */
+    time = vp_time_max(time, vp_time_add(gaps, waited));
     time.basis = device.basis;
     return time;
 }
@@ -152,7 +161,8 @@ static void add_layers(struct maker *m, struct stage *out, const struct vp_train
         out->part[k] = w.kept.time[k];
     out->part[PART_RECOMPUTED] = vp_train_cost_total(&w.again);
     struct vp_time device = vp_time_add(vp_train_cost_total(&w.kept), out->part[PART_RECOMPUTED]);
-    out->part[PART_HOST] = host(m, w.kept.launches + w.again.launches, device);
+    vp_train_cost_add(&w.kept, &w.again, 1);
+    out->part[PART_HOST] = host(m, &w.kept, device);
 }
 
 static struct vp_time work_of(const struct stage *s) {
@@ -316,6 +326,11 @@ static void make_stage(struct maker *m, struct stage *out, const struct vp_train
 
 /* ---- the step ---- */
 
+static struct vp_time between_steps(const struct vp_scenario *s) {
+    const struct vp_amount *us = &s->engine.rules.train.host_step;
+    return (struct vp_time){(double)us->low, (double)us->likely, (double)us->high, VP_BASIS_CLASS};
+}
+
 static void fill_parts(struct vp_latency *out, const struct vp_time *part) {
     for (int k = 0; k < PARTS; k++)
         if (part[k].high > 0)
@@ -354,6 +369,7 @@ void vp_train_latency(struct vp_arena *arena, struct vp_result *result) {
         if (i != slowest)
             add(&part[PART_BUBBLE], vp_time_scale(stages[i].micro_batch,
                                                   1.0 / training->stage[slowest].numbers.chunks));
+    add(&part[PART_HOST], between_steps(s));
     add(&part[PART_WEIGHTS], stages[slowest].updated);
     part[PART_GRADIENTS] = stages[slowest].gradients;
     part[PART_OPTIMIZER] = stages[slowest].optimizer;
