@@ -30,6 +30,11 @@ static void read_options(struct vp_ctx *ctx, struct question *out, const struct 
     }
     if (args->value[VP_OPTION_EMIT])
         out->emit = vp_framework_find(args->value[VP_OPTION_EMIT]);
+    if (args->value[VP_OPTION_EMIT] && out->emit == VP_FRAMEWORK_COUNT) {
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "'checkpoint' has no plan for %s",
+                    args->value[VP_OPTION_EMIT]);
+        vp_diag_hint(ctx->diags, "pytorch, hf, torchtune, megatron, primus, deepspeed or vramplan");
+    }
     if (args->value[VP_OPTION_INFLIGHT])
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
                     "--inflight goes with --chain; of a scenario it follows from the schedule");

@@ -4,6 +4,7 @@
 
 #include "cli/args.h"
 #include "cli/import_recipe.h"
+#include "cli/json_node.h"
 #include "cli/output.h"
 #include "cli/yaml_writer.h"
 #include "planner/base/units.h"
@@ -174,53 +175,6 @@ static int depth_of(const struct vp_node *node) {
     return deepest + 1;
 }
 
-static void json_number(struct vp_json *json, const struct vp_node *node) {
-    uint64_t whole, magnitude;
-    double real;
-    if (vp_node_u64(&whole, node))
-        vp_json_u64(json, whole);
-    else if (node->kind == VP_NODE_INT && node->text[0] == '-' &&
-             vp_parse_u64(&magnitude, node->text + 1) && magnitude <= INT64_MAX)
-        vp_json_i64(json, -(int64_t)magnitude);
-    else if (vp_node_real(&real, node))
-        vp_json_real(json, real); /* null for what JSON has no number for */
-    else
-        vp_json_text(json, node->text);
-}
-
-static void json_node(struct vp_json *json, const struct vp_node *node) {
-    bool yes = false;
-    switch (node->kind) {
-    case VP_NODE_NULL:
-        vp_json_null(json);
-        break;
-    case VP_NODE_BOOL:
-        vp_json_bool(json, vp_node_bool(&yes, node) && yes);
-        break;
-    case VP_NODE_INT:
-    case VP_NODE_REAL:
-        json_number(json, node);
-        break;
-    case VP_NODE_TEXT:
-        vp_json_text(json, node->text);
-        break;
-    case VP_NODE_LIST:
-        vp_json_list_inline(json);
-        for (uint32_t i = 0; i < node->count; i++)
-            json_node(json, node->items[i]);
-        vp_json_end(json, ']');
-        break;
-    case VP_NODE_MAP:
-        vp_json_map(json);
-        for (uint32_t i = 0; i < node->count; i++) {
-            vp_json_key(json, node->keys[i]);
-            json_node(json, node->items[i]);
-        }
-        vp_json_end(json, '}');
-        break;
-    }
-}
-
 static void json_figure(struct vp_json *json, const char *key, bool known, uint64_t value) {
     vp_json_key(json, key);
     if (known)
@@ -256,7 +210,7 @@ static enum vp_status render_json(struct vp_ctx *ctx, struct vp_buf *out,
     vp_json_key(&json, "name");
     vp_json_text(&json, facts->model->name);
     vp_json_key(&json, "model");
-    json_node(&json, facts->description);
+    vp_json_node(&json, facts->description);
     vp_json_end(&json, '}');
     vp_json_key(&json, "diagnostics");
     vp_report_json_diagnostics(&json, ctx->diags);
@@ -278,7 +232,7 @@ static void recipe_json(struct vp_ctx *ctx, struct vp_buf *out, const struct vp_
     vp_json_u64(&json, 1);
     for (uint32_t i = 0; i < recipe->scenario->count; i++) {
         vp_json_key(&json, recipe->scenario->keys[i]);
-        json_node(&json, recipe->scenario->items[i]);
+        vp_json_node(&json, recipe->scenario->items[i]);
     }
     vp_json_end(&json, '}');
     vp_json_key(&json, "ignored");

@@ -1,6 +1,7 @@
 /* plan and explain: inputs -> results -> one document in the format asked for. */
 #include "api/answers.h"
 #include "cli/args.h"
+#include "cli/emit.h"
 #include "cli/output.h"
 #include "reports/report.h"
 
@@ -93,7 +94,27 @@ static int run(struct vp_ctx *ctx, const struct vp_args *args, bool explain) {
     return (int)vp_exit_of_both(code, vp_exit_of_status(status));
 }
 
+/* --emit: the set-up itself in place of the report; the exit code is still the verdict's. */
+static int run_emit(struct vp_ctx *ctx, const struct vp_args *args) {
+    struct vp_answers answers = {0};
+    struct vp_buf out = {.arena = ctx->arena};
+    if (args->operand_count > 1) {
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--emit takes one input");
+        return vp_output_failure(ctx, args, VP_ERR_INPUT);
+    }
+    enum vp_status status = vp_emit(ctx, &out, args->value[VP_OPTION_EMIT], args->operands[0],
+                                    args->settings, args->setting_count);
+    if (status != VP_OK)
+        return vp_output_failure(ctx, args, status);
+    vp_output_diagnostics(ctx, ctx->diags, VP_INFO, args);
+    vp_answers_add(ctx, &answers, args->operands[0], args->settings, args->setting_count);
+    status = vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]);
+    return (int)vp_exit_of_both(vp_answers_exit(&answers), vp_exit_of_status(status));
+}
+
 int vp_cmd_plan(struct vp_ctx *ctx, const struct vp_args *args) {
+    if (args->value[VP_OPTION_EMIT])
+        return run_emit(ctx, args);
     return run(ctx, args, args->value[VP_OPTION_EXPLAIN]);
 }
 

@@ -334,6 +334,36 @@ void vp_engine_args_read(struct vp_reading *r, const struct vp_node *args) {
 /* Variables that choose among the rules of profiles/engines/vllm.yaml. */
 static const char *const USED_ENV[] = {"VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS", "VLLM_USE_V1"};
 
+/* ollama's server is set by variables: X("variable", field). */
+static const struct {
+    const char *name;
+    enum vp_field field;
+} OLLAMA_ENV[] = {{"OLLAMA_CONTEXT_LENGTH", VP_F_CONTEXT},
+                  {"OLLAMA_NUM_PARALLEL", VP_F_LLAMA_SLOTS},
+                  {"OLLAMA_KV_CACHE_TYPE", VP_F_CACHE_TYPE_K},
+                  {"OLLAMA_KV_CACHE_TYPE", VP_F_CACHE_TYPE_V},
+                  {"OLLAMA_FLASH_ATTENTION", VP_F_FLASH_ATTN}};
+
+/* What the scenario says of the field itself holds. */
+static bool read_ollama_env(struct vp_reading *r, const char *name, struct vp_node *node) {
+    bool used = false, flag;
+    for (size_t i = 0; i < sizeof OLLAMA_ENV / sizeof *OLLAMA_ENV; i++) {
+        enum vp_field field = OLLAMA_ENV[i].field;
+        const struct vp_node *value = node;
+        if (strcmp(name, OLLAMA_ENV[i].name) != 0)
+            continue;
+        used = true;
+        if (r->out->source[field].origin >= VP_ORIGIN_FILE)
+            continue;
+        if (field == VP_F_FLASH_ATTN) {
+            bool on = (vp_node_bool(&flag, node) && flag) || vp_text_eq(vp_node_text(node), "1");
+            value = vp_node_scalar(r->ctx, VP_NODE_TEXT, on ? "on" : "off", node->pos);
+        }
+        vp_value_read(r, field, value, VP_ORIGIN_ARGS, name);
+    }
+    return used;
+}
+
 void vp_engine_env_read(struct vp_reading *r, const struct vp_node *env) {
     struct vp_engine *engine = &r->out->engine;
     if (!vp_reading_is_map(r, env, "engine.env"))
@@ -345,6 +375,8 @@ void vp_engine_env_read(struct vp_reading *r, const struct vp_node *env) {
         for (size_t k = 0; k < sizeof USED_ENV / sizeof *USED_ENV; k++)
             arg->used |= engine->kind == VP_ENGINE_VLLM && strcmp(name, USED_ENV[k]) == 0;
         arg->used |= r->out->training && vp_text_ends(name, "_ALLOC_CONF");
+        if (engine->kind == VP_ENGINE_OLLAMA)
+            arg->used |= read_ollama_env(r, name, env->items[i]);
     }
 }
 
@@ -423,6 +455,44 @@ enum vp_arg_takes vp_engine_arg_takes(struct vp_ctx *ctx, enum vp_engine_kind en
         return VP_ARG_UNKNOWN;
     row = look_up(ctx, engine, key + 3);
     return takes(&row) == VP_ARG_SWITCH ? VP_ARG_SWITCH : VP_ARG_UNKNOWN;
+}
+
+/* ---- the other way round ---- */
+
+const char *vp_engine_arg_word(enum vp_engine_kind engine, enum vp_field field) {
+    const char *path = vp_field_path_for(engine, field);
+    if (path && vp_text_starts(path, PREFIX))
+        return path + strlen(PREFIX);
+    for (size_t i = 0; i < ROW_COUNT; i++) {
+        enum action action = ROWS[i].action;
+        bool says = action == SAME || action == DATA || action == QUANTIZATION;
+        if (ROWS[i].engine == engine && ROWS[i].field == field && says)
+            return ROWS[i].key;
+    }
+    return vp_extra_arg_word(engine, field);
+}
+
+enum vp_field vp_engine_arg_field(struct vp_ctx *ctx, enum vp_engine_kind engine,
+                                  const char *as_written) {
+    const char *key = canonical(ctx, as_written);
+    struct row row = look_up(ctx, engine, key);
+    if (row.action == SAME || row.action == DATA || row.action == LAYERS || row.action == SLOTS ||
+        row.action == QUANTIZATION)
+        return row.field;
+    if (row.action != NOT_MODELLED)
+        return VP_FIELD_COUNT;
+    if (vp_text_starts(key, "no_"))
+        return vp_engine_arg_field(ctx, engine, key + 3);
+    return vp_extra_arg_field(engine, key);
+}
+
+const char *vp_engine_quantization(const struct vp_scenario *scenario, const char *format) {
+    bool plain = scenario->model && !scenario->model->stored_quantised;
+    for (size_t i = 0; i < METHOD_COUNT && format; i++)
+        if (*METHODS[i].format && vp_name_eq(METHODS[i].format, format) &&
+            scenario->precision.group_size == 0 && !scenario->precision.double_quant && plain)
+            return METHODS[i].method;
+    return NULL;
 }
 
 /* ---- afterwards ---- */

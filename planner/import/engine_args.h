@@ -16,6 +16,12 @@ void vp_engine_args_settle(struct vp_reading *r);
 enum vp_arg_takes { VP_ARG_VALUE, VP_ARG_SWITCH, VP_ARG_UNKNOWN };
 enum vp_arg_takes vp_engine_arg_takes(struct vp_ctx *ctx, enum vp_engine_kind engine,
                                       const char *key);
+/* The argument that says a field ("tensor_parallel_size"); NULL: the engine has none. */
+const char *vp_engine_arg_word(enum vp_engine_kind engine, enum vp_field field);
+/* The field that an argument says; VP_FIELD_COUNT: none. */
+enum vp_field vp_engine_arg_field(struct vp_ctx *ctx, enum vp_engine_kind engine, const char *key);
+/* What `quantization` has to be for weights of this format, NULL: no word does that. */
+const char *vp_engine_quantization(const struct vp_scenario *scenario, const char *format);
 /* The value of an argument, NULL when it was not given. */
 const char *vp_engine_arg(const struct vp_engine *engine, const char *key);
 const char *vp_engine_env(const struct vp_engine *engine, const char *name);

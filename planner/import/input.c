@@ -6,6 +6,7 @@
 #include "planner/import/command_line.h"
 #include "planner/import/document.h"
 #include "planner/import/finish.h"
+#include "planner/import/modelfile.h"
 #include "planner/import/scenario_reader.h"
 
 struct reading {
@@ -273,9 +274,9 @@ static bool is_document(struct vp_ctx *ctx, const char *path) {
     return kind == VP_FILE_REGULAR || kind == VP_FILE_OTHER; /* a pipe: <(...) */
 }
 
-static enum vp_status find_command(struct finding *f, const char *text) {
-    struct vp_node *root;
-    enum vp_status status = vp_command_line_read(f->ctx, &root, text);
+/* A scenario that was made of something else: the words of an engine. */
+static enum vp_status find_made(struct finding *f, enum vp_status status,
+                                const struct vp_node *root) {
     if (status != VP_OK)
         return status;
     expect(f, 1);
@@ -285,10 +286,14 @@ static enum vp_status find_command(struct finding *f, const char *text) {
 
 static enum vp_status find_any(struct finding *f, const char *input) {
     struct vp_ctx *ctx = f->ctx;
-    if (vp_command_line_is(ctx, input) && vp_io_kind(ctx, input) == VP_FILE_NONE)
-        return find_command(f, input);
     const char *wanted;
     struct vp_node *root;
+    if (vp_command_line_is(ctx, input) && vp_io_kind(ctx, input) == VP_FILE_NONE)
+        return find_made(f, vp_command_line_read(ctx, &root, input), root);
+    if (vp_modelfile_is(input)) {
+        f->out->base = vp_io_dirname(ctx, input);
+        return find_made(f, vp_modelfile_read(ctx, &root, input), root);
+    }
     const char *path = vp_document_expand(ctx, split_name(ctx, &wanted, input));
     bool from_stdin = strcmp(path, "-") == 0;
     if (!from_stdin && !is_document(ctx, path)) {

@@ -2,7 +2,8 @@
  *   - a scenario file (YAML or JSON with `vramplan:`), FILE or FILE#name, "-" for standard input;
  *   - a model: config.json, a folder with one, .safetensors, an index, .gguf, a YAML model
  *     description, a built-in name, a hub id (profile, then local cache);
- *   - the command line that starts an engine: "vllm serve MODEL ...", "$ ..." (command_line.h).
+ *   - the command line that starts an engine: "vllm serve MODEL ...", "$ ..." (command_line.h);
+ *   - ollama's Modelfile, by its name.
  * Relative paths inside a scenario start at its file, or at the current directory for "-". */
 #ifndef VP_IMPORT_INPUT_H
 #define VP_IMPORT_INPUT_H

@@ -4,52 +4,28 @@
 #include <string.h>
 
 #include "planner/base/text.h"
+#include "planner/import/recipe_rows.h"
 
-enum format { HF, ACCELERATE, DEEPSPEED, TORCHTUNE, AXOLOTL, FORMATS };
-enum action {
-    COPY,
-    FULL,
-    ATTENTION,
-    BITS,
-    NF4,
-    INT8,
-    SHARDED,
-    COMPONENT,
-    FUSED,
-    HALF,
-    LIGER,
-    LINEAR,
-    ADAPTER,
-    LOSS,
-    MODULES,
-    MLP,
-    NOTED
-};
-
-static const struct row {
-    enum format format;
-    const char *key, *field;
-    enum action action;
-} ROWS[] = {
-#define X(format, key, field, action) {format, key, field, action},
+const struct vp_recipe_row vp_recipe_rows[] = {
+#define X(format, key, field, action) {VP_RECIPE_##format, key, field, VP_RECIPE_##action},
 #include "planner/import/recipe_keys.def"
 #undef X
 };
-
-enum { ROW_COUNT = sizeof ROWS / sizeof *ROWS };
+const size_t vp_recipe_row_count = sizeof vp_recipe_rows / sizeof *vp_recipe_rows;
 
 /* What a recipe is told by, most telling first; its engine; what reports call it. */
 static const struct {
-    enum format format;
+    enum vp_recipe_format format;
     const char *key;
     const char *engine, *kind;
 } SIGNS[] = {
-    {DEEPSPEED, "train_micro_batch_size_per_gpu", "deepspeed", "DeepSpeed configuration"},
-    {DEEPSPEED, "zero_optimization", "deepspeed", "DeepSpeed configuration"},
-    {ACCELERATE, "distributed_type", "transformers", "accelerate configuration"},
-    {AXOLOTL, "base_model", "transformers", "axolotl configuration"},
-    {HF, "per_device_train_batch_size", "transformers", "Hugging Face training arguments"},
-    {TORCHTUNE, "enable_activation_checkpointing", "pytorch", "torchtune recipe"},
+    {VP_RECIPE_DEEPSPEED, "train_micro_batch_size_per_gpu", "deepspeed", "DeepSpeed configuration"},
+    {VP_RECIPE_DEEPSPEED, "zero_optimization", "deepspeed", "DeepSpeed configuration"},
+    {VP_RECIPE_ACCELERATE, "distributed_type", "transformers", "accelerate configuration"},
+    {VP_RECIPE_AXOLOTL, "base_model", "transformers", "axolotl configuration"},
+    {VP_RECIPE_HF, "per_device_train_batch_size", "transformers",
+     "Hugging Face training arguments"},
+    {VP_RECIPE_TORCHTUNE, "enable_activation_checkpointing", "pytorch", "torchtune recipe"},
 };
 
 static int sign_of(const struct vp_node *document) {
@@ -132,8 +108,8 @@ static const char *with_dots(struct vp_ctx *ctx, const char *name) {
 }
 
 /* "torchtune.models.llama3_1.qlora_llama3_1_8b" names size and method. */
-static void set_component(struct vp_ctx *ctx, struct vp_recipe *out, const struct row *row,
-                          const struct vp_node *node) {
+static void set_component(struct vp_ctx *ctx, struct vp_recipe *out,
+                          const struct vp_recipe_row *row, const struct vp_node *node) {
     const char *name = component(ctx, vp_node_text(node) ? node->text : "");
     bool model = vp_text_eq(row->field, "model");
     if (model && vp_text_starts(name, "qlora_")) {
@@ -149,8 +125,8 @@ static void set_component(struct vp_ctx *ctx, struct vp_recipe *out, const struc
     set_text(ctx, out, row->field, model ? with_dots(ctx, name) : name, node->pos);
 }
 
-static void set_attention(struct vp_ctx *ctx, struct vp_recipe *out, const struct row *row,
-                          const struct vp_node *node) {
+static void set_attention(struct vp_ctx *ctx, struct vp_recipe *out,
+                          const struct vp_recipe_row *row, const struct vp_node *node) {
     const char *text = vp_node_text(node);
     bool flag;
     if (vp_node_bool(&flag, node) && !flag)
@@ -161,7 +137,7 @@ static void set_attention(struct vp_ctx *ctx, struct vp_recipe *out, const struc
         set_text(ctx, out, row->field, "flash", node->pos);
 }
 
-static void set_loss(struct vp_ctx *ctx, struct vp_recipe *out, const struct row *row,
+static void set_loss(struct vp_ctx *ctx, struct vp_recipe *out, const struct vp_recipe_row *row,
                      const struct vp_node *node) {
     const char *text = vp_node_text(node) ? node->text : "";
     bool flag = false;
@@ -178,7 +154,7 @@ static void set_loss(struct vp_ctx *ctx, struct vp_recipe *out, const struct row
 }
 
 /* torchtune calls the output projection output_proj. */
-static void set_modules(struct vp_ctx *ctx, struct vp_recipe *out, const struct row *row,
+static void set_modules(struct vp_ctx *ctx, struct vp_recipe *out, const struct vp_recipe_row *row,
                         const struct vp_node *node) {
     struct vp_node *list = vp_node_new(ctx, VP_NODE_LIST, node->pos);
     list->items = VP_NEW_ARRAY(ctx->arena, node->count + 1, struct vp_node *);
@@ -193,7 +169,7 @@ static void set_modules(struct vp_ctx *ctx, struct vp_recipe *out, const struct 
 }
 
 /* Beside the attention's modules, which stand before it in every recipe. */
-static void add_mlp(struct vp_ctx *ctx, struct vp_recipe *out, const struct row *row,
+static void add_mlp(struct vp_ctx *ctx, struct vp_recipe *out, const struct vp_recipe_row *row,
                     const struct vp_node *node) {
     static const char *const NAMES[] = {"gate_proj", "up_proj", "down_proj"};
     const struct vp_node *lora = vp_node_get(vp_node_get(out->scenario, "train"), "lora");
@@ -209,13 +185,14 @@ static void add_mlp(struct vp_ctx *ctx, struct vp_recipe *out, const struct row 
     vp_recipe_set(ctx, out->scenario, row->field, list);
 }
 
-static void set_bits(struct vp_ctx *ctx, struct vp_recipe *out, const struct row *row,
+static void set_bits(struct vp_ctx *ctx, struct vp_recipe *out, const struct vp_recipe_row *row,
                      const struct vp_node *node) {
     uint64_t bits = 0;
     vp_node_u64(&bits, node);
-    if (row->action == BITS ? bits == 4 : row->action == NF4 && is_on(node))
+    if (row->action == VP_RECIPE_BITS ? bits == 4 : row->action == VP_RECIPE_NF4 && is_on(node))
         set_text(ctx, out, row->field, "nf4", node->pos);
-    else if (row->action == BITS ? bits == 8 : row->action == INT8 && is_on(node))
+    else if (row->action == VP_RECIPE_BITS ? bits == 8
+                                           : row->action == VP_RECIPE_INT8 && is_on(node))
         set_text(ctx, out, row->field, "int8", node->pos);
 }
 
@@ -227,91 +204,92 @@ static void set_liger(struct vp_ctx *ctx, struct vp_recipe *out, const struct vp
     set_text(ctx, out, "train.ops.cross_entropy", "fused_linear", node->pos);
 }
 
-static void apply(struct vp_ctx *ctx, struct vp_recipe *out, const struct row *row,
+static void apply(struct vp_ctx *ctx, struct vp_recipe *out, const struct vp_recipe_row *row,
                   struct vp_node *node) {
     const char *text = vp_node_text(node);
     if (vp_node_is_null(node) || (text && vp_text_eq(text, "auto")))
         return; /* says nothing */
     switch (row->action) {
-    case COPY:
+    case VP_RECIPE_COPY:
         vp_recipe_set(ctx, out->scenario, row->field, node);
         break;
-    case FULL:
+    case VP_RECIPE_FULL:
         set_text(ctx, out, row->field, is_on(node) ? "full" : "none", node->pos);
         break;
-    case ATTENTION:
+    case VP_RECIPE_ATTENTION:
         set_attention(ctx, out, row, node);
         break;
-    case BITS:
-    case NF4:
-    case INT8:
+    case VP_RECIPE_BITS:
+    case VP_RECIPE_NF4:
+    case VP_RECIPE_INT8:
         set_bits(ctx, out, row, node);
         break;
-    case SHARDED:
+    case VP_RECIPE_SHARDED:
         if (is_on(node))
             vp_recipe_set(ctx, out->scenario, row->field,
                           vp_node_scalar(ctx, VP_NODE_BOOL, "true", node->pos));
         break;
-    case COMPONENT:
+    case VP_RECIPE_COMPONENT:
         set_component(ctx, out, row, node);
         break;
-    case FUSED:
+    case VP_RECIPE_FUSED:
         if (is_on(node))
             set_text(ctx, out, row->field, "fused", node->pos);
         break;
-    case HALF:
+    case VP_RECIPE_HALF:
         if (is_on(node))
             vp_recipe_set(ctx, out->scenario, row->field, node);
         break;
-    case LIGER:
+    case VP_RECIPE_LIGER:
         set_liger(ctx, out, node);
         break;
-    case LINEAR:
+    case VP_RECIPE_LINEAR:
         if (is_on(node))
             set_text(ctx, out, row->field, "all-linear", node->pos);
         break;
-    case ADAPTER:
+    case VP_RECIPE_ADAPTER:
         if (text && vp_text_eq(text, "qlora"))
             set_text(ctx, out, row->field, "nf4", node->pos);
         break;
-    case LOSS:
+    case VP_RECIPE_LOSS:
         set_loss(ctx, out, row, node);
         break;
-    case MODULES:
+    case VP_RECIPE_MODULES:
         set_modules(ctx, out, row, node);
         break;
-    case MLP:
+    case VP_RECIPE_MLP:
         add_mlp(ctx, out, row, node);
         break;
-    case NOTED:
+    case VP_RECIPE_NOTED:
         break;
     }
 }
 
 /* ---- the walk ---- */
 
-static const struct row *find_row(enum format format, const char *key) {
-    for (size_t i = 0; i < ROW_COUNT; i++)
-        if (ROWS[i].format == format && vp_text_eq(ROWS[i].key, key))
-            return &ROWS[i];
+static const struct vp_recipe_row *find_row(enum vp_recipe_format format, const char *key) {
+    for (size_t i = 0; i < vp_recipe_row_count; i++)
+        if (vp_recipe_rows[i].format == format && vp_text_eq(vp_recipe_rows[i].key, key))
+            return &vp_recipe_rows[i];
     return NULL;
 }
 
 /* Some row is about a key inside this map. */
-static bool has_rows_below(enum format format, const char *key) {
+static bool has_rows_below(enum vp_recipe_format format, const char *key) {
     size_t n = strlen(key);
-    for (size_t i = 0; i < ROW_COUNT; i++)
-        if (ROWS[i].format == format && strncmp(ROWS[i].key, key, n) == 0 && ROWS[i].key[n] == '.')
+    for (size_t i = 0; i < vp_recipe_row_count; i++)
+        if (vp_recipe_rows[i].format == format && strncmp(vp_recipe_rows[i].key, key, n) == 0 &&
+            vp_recipe_rows[i].key[n] == '.')
             return true;
     return false;
 }
 
-static void walk(struct vp_ctx *ctx, struct vp_recipe *out, enum format format, const char *prefix,
-                 const struct vp_node *map) {
+static void walk(struct vp_ctx *ctx, struct vp_recipe *out, enum vp_recipe_format format,
+                 const char *prefix, const struct vp_node *map) {
     for (uint32_t i = 0; i < map->count; i++) {
         const char *key =
             *prefix ? vp_arena_printf(ctx->arena, "%s.%s", prefix, map->keys[i]) : map->keys[i];
-        const struct row *row = find_row(format, key);
+        const struct vp_recipe_row *row = find_row(format, key);
         if (row)
             apply(ctx, out, row, map->items[i]);
         else if (map->items[i]->kind == VP_NODE_MAP && has_rows_below(format, key))
@@ -337,7 +315,7 @@ enum vp_status vp_recipe_from_document(struct vp_ctx *ctx, struct vp_recipe *out
                               .scenario = vp_node_new(ctx, VP_NODE_MAP, document->pos)};
     set_text(ctx, out, "engine.name", SIGNS[sign].engine, document->pos);
     walk(ctx, out, SIGNS[sign].format, "", document);
-    if (SIGNS[sign].format == ACCELERATE)
+    if (SIGNS[sign].format == VP_RECIPE_ACCELERATE)
         set_distribution(ctx, out, document);
     return VP_OK;
 }

@@ -37,6 +37,24 @@ size_t vp_extra_arg_names(const char *out[VP_EXTRA_ARGS], enum vp_engine_kind ki
     return n;
 }
 
+static bool says_field(const struct row *row, enum vp_engine_kind kind) {
+    return (row->engines & bit_of(kind)) && (row->action == SAME || row->action == GIB);
+}
+
+const char *vp_extra_arg_word(enum vp_engine_kind kind, enum vp_field field) {
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        if (ROWS[i].field == field && says_field(&ROWS[i], kind))
+            return ROWS[i].key;
+    return NULL;
+}
+
+enum vp_field vp_extra_arg_field(enum vp_engine_kind kind, const char *key) {
+    for (size_t i = 0; i < ROW_COUNT; i++)
+        if (strcmp(ROWS[i].key, key) == 0 && says_field(&ROWS[i], kind))
+            return ROWS[i].field;
+    return VP_FIELD_COUNT;
+}
+
 /* ---- values ---- */
 
 /* What messages call a key of the scenario or of engine.args. */

@@ -14,6 +14,9 @@ bool vp_extra_arg(struct vp_reading *r, bool *used, const char *key, const char 
 enum { VP_EXTRA_ARGS = 32 };
 /* Their names for "did you mean". Returns how many. */
 size_t vp_extra_arg_names(const char *out[VP_EXTRA_ARGS], enum vp_engine_kind kind);
+/* The argument that says a field and the field that an argument says; NULL, VP_FIELD_COUNT: none. */
+const char *vp_extra_arg_word(enum vp_engine_kind kind, enum vp_field field);
+enum vp_field vp_extra_arg_field(enum vp_engine_kind kind, const char *key);
 /* Reads the draft's model; call when all places have been read. base: of the file's paths. */
 enum vp_status vp_draft_read(struct vp_reading *r, const char *base);
 

@@ -209,6 +209,7 @@ struct vp_model {
     uint64_t rotary_positions;   /* rows of all cos/sin tables that an engine keeps; 0: none */
     bool multimodal;             /* an encoder's outputs enter the stack */
     bool encoder_only;           /* every layer is bidirectional: nothing is generated or cached */
+    bool stored_quantised;       /* as its checkpoint has it, before precision.weights */
     bool gradient_checkpointing; /* the description asks for it, a setting of training */
     uint64_t hyper; /* residual streams mixed around each half of a block (DeepSeek V4's
                        hyper-connections); 0: one plain residual */

@@ -164,6 +164,7 @@ enum vp_status vp_model_requantise(struct vp_ctx *ctx, struct vp_scenario *scena
     struct vp_model *model = scenario->model;
     struct change change = {.precision = precision};
     enum vp_dtype dtype = vp_dtype_parse(precision->weights);
+    model->stored_quantised = vp_model_is_quantised(model);
     /* "bfloat16" and "fp8_e4m3" are bf16 and fp8 */
     const char *name =
         is_plain_dtype(dtype) || dtype == VP_DTYPE_FP8 ? vp_dtype_name(dtype) : precision->weights;
