@@ -31,7 +31,11 @@
 #define VP_FAMILY_NONE
 #endif
 #elif defined(__CUDACC__)
+#if __CUDA_ARCH__ >= 800 /* before, there are no units for bf16 */
 #define VP_FAMILY_PTX
+#else
+#define VP_FAMILY_NONE
+#endif
 #else
 #define VP_FAMILY_SCALAR
 #endif

@@ -105,7 +105,7 @@ typedef unsigned short vp_bf16;
 typedef unsigned char vp_u8;
 
 /* The numbers of a launch, as far as a kernel needs them. Kept in step with struct
- * vp_kernel_numbers of launches.h, which the host fills. */
+ * vp_kernel_numbers of gpu_launch.h, which the host fills. */
 struct vp_numbers {
     vp_u32 m, n, k, heads, kv_heads, head_dim, option;
     float scale0, scale1;

@@ -3,7 +3,7 @@
  * compiler: Debian clang version 19.1.7 (3~deb12u1)
  * flags: -x hip --cuda-device-only --no-gpu-bundle-output -nogpuinc -nogpulib -O2 -mcode-object-version=5 -fuse-cuid=none
  * size: 73792 bytes
- * source sha256: 68c3cf9eab96d89490854ef8c00071b830b6b6bc69131bf9a20b98efd6fe1872 */
+ * source sha256: 1955eb5fd151d4144aed2be577b596c5cab4aeda7f61322a744beb81dede9520 */
 #include "probe/kernel_images.h"
 
 static const uint64_t WORDS[] = {
