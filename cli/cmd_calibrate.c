@@ -7,6 +7,7 @@
 #include "cli/args.h"
 #include "cli/calibrate_report.h"
 #include "cli/output.h"
+#include "cli/serving_class.h"
 #include "cli/shape_rows.h"
 #include "planner/base/units.h"
 #include "planner/import/calibration_reader.h"
@@ -90,10 +91,11 @@ static const char *made_by(struct work *w) {
     return vp_buf_text(&text);
 }
 
-static const char *files_of(struct work *w) {
+/* "gemm.csv (who measured)": the files that the marked ones of the samples are from. */
+static const char *origin_of(struct work *w, const bool *used) {
     struct vp_buf text = {.arena = w->ctx->arena};
     for (uint32_t i = 0; i < w->samples.file_count; i++)
-        if (!w->samples.files[i].serving)
+        if (used[i])
             vp_buf_printf(&text, "%s%s", text.size ? ", " : "",
                           file_name(w->samples.files[i].path));
     if (w->args->value[VP_OPTION_SOURCE])
@@ -145,16 +147,37 @@ static enum vp_status check_releases(struct work *w) {
 
 static void set_sources(struct work *w) {
     struct vp_calibration *c = &w->calibration;
+    const struct vp_samples *s = &w->samples;
     for (uint32_t i = 0; i < w->result.kernels.count; i++) {
         const struct vp_calibrated *item = &w->result.kernels.items[i];
-        struct vp_form_fit *fit = vp_calibration_fit(c, item->form, item->variant);
-        fit->source.release = release_of(w, vp_form_name(item->form), item->dtype);
+        const struct vp_kernel_samples *kind = &s->kernels[i];
+        bool used[VP_SAMPLES_MAX_FILES] = {false};
+        for (uint32_t k = 0; k < kind->count; k++)
+            used[kind->items[k].at.file] = true;
+        vp_calibration_fit(c, item->form, item->variant)->source = (struct vp_fit_source){
+            release_of(w, vp_form_name(item->form), item->dtype), origin_of(w, used)};
     }
-    for (uint32_t i = 0; w->samples.reduce_count && i < c->reduce_count; i++)
-        c->reduces[i].source.release = release_of(w, "allreduce", "");
+    bool used[VP_SAMPLES_MAX_FILES] = {false};
+    for (uint32_t i = 0; i < s->reduce_count; i++)
+        used[s->reduces[i].at.file] = true;
+    for (uint32_t i = 0; s->reduce_count && i < c->reduce_count; i++)
+        c->reduces[i].source =
+            (struct vp_fit_source){release_of(w, "allreduce", ""), origin_of(w, used)};
 }
 
 /* ---- a fit ---- */
+
+/* As short as the others. */
+static void round_served(struct vp_serving_fit *fit) {
+#define X(member, what) fit->member = vp_fit_rounded(fit->member);
+#include "planner/model/serving_constants.def"
+#undef X
+    struct vp_fit_quality *const qualities[] = {&fit->tpot, &fit->ttft};
+    for (int i = 0; i < 2; i++) {
+        qualities[i]->median = vp_fit_rounded(qualities[i]->median);
+        qualities[i]->p90 = vp_fit_rounded(qualities[i]->p90);
+    }
+}
 
 static enum vp_status fit_served(struct work *w) {
     const struct vp_csv **tables =
@@ -164,8 +187,13 @@ static enum vp_status fit_served(struct work *w) {
         if (w->samples.files[i].serving)
             tables[count++] = w->samples.files[i].table;
     w->result.served = count > 0;
-    return count ? vp_fit_serving(w->ctx, &w->calibration, &w->result.serving, tables, count)
-                 : VP_OK;
+    if (!count)
+        return VP_OK;
+    enum vp_status status =
+        vp_fit_serving(w->ctx, &w->calibration, &w->result.serving, tables, count);
+    for (uint32_t i = 0; i < w->calibration.serving_count; i++)
+        round_served(&w->calibration.serving[i]);
+    return status;
 }
 
 static enum vp_status fit(struct work *w) {
@@ -174,8 +202,8 @@ static enum vp_status fit(struct work *w) {
     enum vp_status status = check_releases(w);
     if (status != VP_OK)
         return status;
-    struct vp_fit_source source = {"", files_of(w)};
-    vp_calibrate(w->ctx->arena, &w->calibration, &w->result.kernels, &w->gpu, s, &source);
+    static const struct vp_fit_source LATER = {"", ""}; /* set_sources */
+    vp_calibrate(w->ctx->arena, &w->calibration, &w->result.kernels, &w->gpu, s, &LATER);
     set_sources(w);
     w->calibration.made = made_by(w);
     status = fit_served(w);
@@ -300,6 +328,20 @@ static int run_choose(struct work *w) {
     return (int)vp_exit_of_status(vp_output_write(w->ctx, &out, w->args->value[VP_OPTION_OUTPUT]));
 }
 
+/* ---- a class of cards ---- */
+
+static int run_class(struct work *w) {
+    struct vp_buf out = {.arena = w->ctx->arena};
+    enum vp_status status =
+        vp_samples_read(w->ctx, &w->samples, w->args->operands, w->args->operand_count);
+    if (status == VP_OK)
+        status = vp_serving_class_row(w->ctx, &out, &w->samples,
+                                      w->args->value[VP_OPTION_SERVING_CLASS]);
+    if (status != VP_OK)
+        return vp_output_failure(w->ctx, w->args, status);
+    return (int)vp_exit_of_status(vp_output_write(w->ctx, &out, w->args->value[VP_OPTION_OUTPUT]));
+}
+
 int vp_cmd_calibrate(struct vp_ctx *ctx, const struct vp_args *args) {
     struct work w = {.ctx = ctx, .args = args};
     bool check = args->value[VP_OPTION_CHECK], choose = args->value[VP_OPTION_CHOOSE_SHAPES];
@@ -308,5 +350,7 @@ int vp_cmd_calibrate(struct vp_ctx *ctx, const struct vp_args *args) {
             ctx, args, bad_option(ctx, "--check and --choose-shapes are two questions", NULL));
     if (choose)
         return run_choose(&w);
+    if (args->value[VP_OPTION_SERVING_CLASS])
+        return run_class(&w);
     return check ? run_check(&w) : run_fit(&w);
 }

@@ -43,6 +43,18 @@ static void shape(struct vp_buf *out, const char *key, enum vp_form form,
     vp_buf_add(out, "]\n");
 }
 
+static void range_p90(struct vp_buf *out, enum vp_form form, const double *p90) {
+    vp_buf_add(out, "    range_p90: [");
+    for (uint32_t r = 0; r < VP_FORM_RANGES && vp_form_range_name(form, r); r++) {
+        vp_buf_add(out, r ? ", " : "");
+        real(out, p90[r]);
+    }
+    vp_buf_add(out, "] #");
+    for (uint32_t r = 0; r < VP_FORM_RANGES && vp_form_range_name(form, r); r++)
+        vp_buf_printf(out, "%s %s", r ? "," : "", vp_form_range_name(form, r));
+    vp_buf_add(out, "\n");
+}
+
 static void constants(struct vp_buf *out, enum vp_form form, const double *constant) {
     const char *lead = "{";
     uint32_t n = 0;
@@ -90,6 +102,7 @@ static void fit(struct vp_buf *out, const char *name, enum vp_form form,
         vp_buf_printf(out, "    rows: %" PRIu32 "\n", fit->quality.rows);
         number(out, "    ", "median", fit->quality.median);
         number(out, "    ", "p90", fit->quality.p90);
+        range_p90(out, form, fit->range_p90);
     }
     shape(out, "least", form, &fit->least);
     shape(out, "most", form, &fit->most);

@@ -175,10 +175,26 @@ static void get_anchors(struct vp_ctx *ctx, struct vp_form_fit *out, enum vp_for
     }
 }
 
+/* Missing: that of all rows. */
+static void get_range_p90(struct vp_ctx *ctx, struct vp_form_fit *out, const struct vp_node *fit) {
+    const struct vp_node *list = part(ctx, fit, "range_p90", VP_NODE_LIST);
+    for (uint32_t r = 0; r < VP_FORM_RANGES; r++)
+        out->range_p90[r] = out->quality.p90;
+    if (list && list->count > VP_FORM_RANGES) {
+        bad(ctx, list, "range_p90", "at most three shares");
+        return;
+    }
+    for (uint32_t r = 0; list && r < list->count; r++)
+        if (!vp_node_real(&out->range_p90[r], list->items[r]) ||
+            !(out->range_p90[r] >= 0 && out->range_p90[r] <= 1e6))
+            bad(ctx, list->items[r], "range_p90", "shares, 0 or more");
+}
+
 static void get_fit(struct vp_ctx *ctx, struct vp_form_fit *out, enum vp_form form,
                     const struct vp_node *fit, const struct vp_anchor_texts *texts) {
-    static const char *const KEYS[] = {"release", "origin", "rows",      "median", "p90",
-                                       "least",   "most",   "constants", "reach",  "anchors"};
+    static const char *const KEYS[] = {"release",   "origin",    "rows",   "median",
+                                       "p90",       "range_p90", "least",  "most",
+                                       "constants", "reach",     "anchors"};
     if (fit->kind != VP_NODE_MAP) {
         bad(ctx, fit, "a form", "a map");
         return;
@@ -187,6 +203,7 @@ static void get_fit(struct vp_ctx *ctx, struct vp_form_fit *out, enum vp_form fo
     out->known = true;
     get_source(ctx, &out->source, fit);
     get_quality(ctx, &out->quality, fit, "rows", "median", "p90");
+    get_range_p90(ctx, out, fit);
     get_constants(ctx, out, form, fit);
     get_shape(ctx, &out->least, form, fit, "least");
     get_shape(ctx, &out->most, form, fit, "most");

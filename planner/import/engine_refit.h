@@ -1,5 +1,5 @@
-/* What one run says of an engine's overheads, put into that engine's profile: the class of this card
- * gets a row of its own, whose intervals lie around what was measured and are narrower.
+/* What one run says of an engine's overheads, put into that engine's profile: the class of this
+ * card gets a row of its own, whose intervals lie around what was measured and are narrower.
  *
  * A class interval is the spread over cards, models and settings of the class. One run shows where
  * this card stands, not how far its models spread: the middle moves to what was measured, and the
@@ -28,7 +28,7 @@ struct vp_refit {
 };
 
 struct vp_refit_change {
-    const char *key; /* "non_torch_group" */
+    const char *key;              /* "non_torch_group" */
     uint64_t before[3], after[3]; /* MiB */
 };
 

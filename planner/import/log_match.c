@@ -86,8 +86,10 @@ static bool read_unit(uint64_t *out, struct cursor *c) {
     static const struct {
         const char *text;
         uint64_t bytes;
-    } UNITS[] = {{"GiB", 1ULL << 30}, {"GB", 1ULL << 30}, {"MiB", 1ULL << 20}, {"MB", 1ULL << 20},
-                 {"KiB", 1ULL << 10}, {"KB", 1ULL << 10}, {"TiB", 1ULL << 40}, {"TB", 1ULL << 40},
+    } UNITS[] = {{"GiB", 1ULL << 30}, {"GB", 1ULL << 30},
+                 {"MiB", 1ULL << 20}, {"MB", 1ULL << 20},
+                 {"KiB", 1ULL << 10}, {"KB", 1ULL << 10},
+                 {"TiB", 1ULL << 40}, {"TB", 1ULL << 40},
                  {"bytes", 1},        {"B", 1}};
     while (c->at < c->end && is_blank(*c->at))
         c->at++;

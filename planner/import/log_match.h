@@ -27,10 +27,10 @@
 enum { VP_LOG_CAPTURES = 8 };
 
 struct vp_log_capture {
-    char kind;         /* the letter of the pattern: 'b' for all amounts of bytes */
-    int64_t value;     /* bytes, a whole number, an index; 'd': thousandths of a millionth (1e-9) */
-    int64_t step;      /* what one in the last digit is worth */
-    const char *text;  /* 'w', 'a', 'p', 'r' */
+    char kind;        /* the letter of the pattern: 'b' for all amounts of bytes */
+    int64_t value;    /* bytes, a whole number, an index; 'd': thousandths of a millionth (1e-9) */
+    int64_t step;     /* what one in the last digit is worth */
+    const char *text; /* 'w', 'a', 'p', 'r' */
     size_t n;
 };
 

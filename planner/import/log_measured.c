@@ -319,10 +319,8 @@ static void add_figure(struct settings *s, const struct vp_log_start *start,
     struct vp_log_figure f;
     if (!fact || fact->value <= 0)
         return;
-    f = (struct vp_log_figure){.key = "",
-                               .kind = vp_log_quantities[what].kind,
-                               .value = fact->value,
-                               .step = fact->step};
+    f = (struct vp_log_figure){
+        .key = "", .kind = vp_log_quantities[what].kind, .value = fact->value, .step = fact->step};
     const char *text = vp_log_figure_text(s->ctx->arena, &f);
     if (f.kind == VP_LOG_GIB)
         text = vp_arena_printf(s->ctx->arena, "%s GiB", text);

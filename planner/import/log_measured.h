@@ -1,5 +1,5 @@
-/* What a log says in the words of a scenario: the figures under their keys in `measured:` and in the
- * engine report, and the settings that the engine echoes as fields. */
+/* What a log says in the words of a scenario: the figures under their keys in `measured:` and in
+ * the engine report, and the settings that the engine echoes as fields. */
 #ifndef VP_IMPORT_LOG_MEASURED_H
 #define VP_IMPORT_LOG_MEASURED_H
 

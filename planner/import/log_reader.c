@@ -33,7 +33,8 @@ struct line_row {
 #define SAYS(kind) VP_LOG_SAYS_##kind
 #define Q(quantity) VP_LOG_##quantity
 static const struct line_row ROWS[] = {
-#define X(engine, action, target, priority, ...) X_(engine, action, target, priority, __VA_ARGS__, 0)
+#define X(engine, action, target, priority, ...)                                                   \
+    X_(engine, action, target, priority, __VA_ARGS__, 0)
 #define X_(engine, action, target, priority, pattern, ...)                                         \
     {VP_ENGINE_##engine, action, target, priority, pattern, {__VA_ARGS__}},
 #include "planner/import/log_lines.def"
@@ -299,7 +300,8 @@ static void set_device(struct vp_log_message *m, const char *name, size_t n) {
 /* The same again: the same kind, and no figure that differs by more than the two forms round. */
 static bool repeats(const struct vp_log_message *a, const struct vp_log_message *b) {
     for (int i = 0; i < VP_LOG_QUANTITIES; i++) {
-        int64_t off = a->value[i] > b->value[i] ? a->value[i] - b->value[i] : b->value[i] - a->value[i];
+        int64_t off =
+            a->value[i] > b->value[i] ? a->value[i] - b->value[i] : b->value[i] - a->value[i];
         if (i != VP_LOG_DEVICE_INDEX && a->known[i] && b->known[i] && off > 8192)
             return false;
     }
@@ -307,6 +309,7 @@ static bool repeats(const struct vp_log_message *a, const struct vp_log_message 
 }
 
 static void merge_message(struct vp_log_message *into, const struct vp_log_message *from) {
+    into->hip |= from->hip;
     for (int i = 0; i < VP_LOG_QUANTITIES; i++)
         if (from->known[i] && !into->known[i]) {
             into->known[i] = true;
@@ -342,8 +345,7 @@ static void open_message(struct reader *r, const struct line_row *row,
     close_message(r);
     if (log->messages == VP_LOG_MAX_MESSAGES) { /* the first half and the newest ones stay */
         enum { HALF = VP_LOG_MAX_MESSAGES / 2 };
-        memmove(&log->message[HALF], &log->message[HALF + 1],
-                (HALF - 1) * sizeof log->message[0]);
+        memmove(&log->message[HALF], &log->message[HALF + 1], (HALF - 1) * sizeof log->message[0]);
         log->messages--;
         log->messages_dropped++;
     }

@@ -1,7 +1,7 @@
-/* Reads the log of a run (start-up, out-of-memory text, tables of devices) -> planner/model/run_log.h.
- * Streams: memory does not grow with the file. Colours, time stamps and prefixes of ranks do not
- * matter; a line that says nothing known is skipped. Several ranks: the worst one, with the range.
- * Several start-ups in one file: the last complete one. */
+/* Reads the log of a run (start-up, out-of-memory text, tables of devices) ->
+ * planner/model/run_log.h. Streams: memory does not grow with the file. Colours, time stamps and
+ * prefixes of ranks do not matter; a line that says nothing known is skipped. Several ranks: the
+ * worst one, with the range. Several start-ups in one file: the last complete one. */
 #ifndef VP_IMPORT_LOG_READER_H
 #define VP_IMPORT_LOG_READER_H
 

@@ -136,27 +136,19 @@ void vp_calibrate(struct vp_arena *arena, struct vp_calibration *out,
 
 /* ---- against samples ---- */
 
-/* Which of a check's ranges a shape is in, beside the first, which has all. */
-static const struct {
-    const char *name;
-    double least, most;
-} GEMM_RANGES[] = {{"all", 0, INFINITY},
-                   {"m<=16", 0, 16},
-                   {"16<m<512", 17, 511},
-                   {"m>=512", 512, INFINITY}},
-  TOKEN_RANGES[] = {{"all", 0, INFINITY}, {"tokens<512", 0, 511}, {"tokens>=512", 512, INFINITY}};
-
 struct judged {
-    double size, error;
+    uint32_t range;
+    double error;
     bool within;
 };
 
+/* range VP_FORM_RANGES: all. */
 static void sum_up(struct vp_arena *arena, struct vp_check_range *out, const struct judged *rows,
-                   uint32_t count, double least, double most) {
+                   uint32_t count, uint32_t range) {
     double *errors = VP_NEW_ARRAY(arena, count, double);
     uint32_t n = 0, within = 0;
     for (uint32_t i = 0; i < count; i++)
-        if (rows[i].size >= least && rows[i].size <= most) {
+        if (range == VP_FORM_RANGES || rows[i].range == range) {
             errors[n++] = rows[i].error;
             within += rows[i].within;
         }
@@ -174,22 +166,24 @@ void vp_calibration_check(struct vp_arena *arena, struct vp_check *out,
     struct vp_calibration copy = *calibration;
     const struct vp_form_fit *fit = vp_calibration_fit(&copy, samples->form, samples->variant);
     struct judged *rows = VP_NEW_ARRAY(arena, samples->count, struct judged);
-    bool gemm = samples->form == VP_FORM_GEMM;
-    *out = (struct vp_check){.form = samples->form, .dtype = samples->dtype, .known = fit->known};
-    out->ranges = gemm ? sizeof GEMM_RANGES / sizeof *GEMM_RANGES
-                       : sizeof TOKEN_RANGES / sizeof *TOKEN_RANGES;
+    *out = (struct vp_check){.form = samples->form,
+                             .dtype = samples->dtype,
+                             .known = fit->known,
+                             .ranges = 1,
+                             .range[0].name = "all"};
     for (uint32_t i = 0; i < samples->count && fit->known; i++) {
         const struct vp_kernel_sample *sample = &samples->items[i];
         struct vp_form_case c = vp_fit_case(calibration, samples, sample);
         struct vp_time t = vp_fitted_time(fit, &c);
-        rows[i] = (struct judged){sample->shape.size[gemm ? 0 : 1], fabs(t.likely / sample->us - 1),
+        rows[i] = (struct judged){vp_form_range(samples->form, &sample->shape),
+                                  fabs(t.likely / sample->us - 1),
                                   sample->us >= t.low && sample->us <= t.high};
     }
-    for (uint32_t r = 0; r < out->ranges; r++) {
-        out->range[r].name = gemm ? GEMM_RANGES[r].name : TOKEN_RANGES[r].name;
-        sum_up(arena, &out->range[r], rows, samples->count,
-               gemm ? GEMM_RANGES[r].least : TOKEN_RANGES[r].least,
-               gemm ? GEMM_RANGES[r].most : TOKEN_RANGES[r].most);
+    sum_up(arena, &out->range[0], rows, samples->count, VP_FORM_RANGES);
+    for (uint32_t r = 0; r < VP_FORM_RANGES && vp_form_range_name(samples->form, r); r++) {
+        struct vp_check_range *range = &out->range[out->ranges++];
+        range->name = vp_form_range_name(samples->form, r);
+        sum_up(arena, range, rows, samples->count, r);
     }
 }
 
@@ -207,9 +201,9 @@ void vp_calibration_check_reduce(struct vp_arena *arena, struct vp_check *out,
         struct vp_time t = vp_all_reduce_time(&kernels, (double)sample->gpus, sample->bytes);
         if (t.basis != VP_BASIS_CALIBRATED)
             continue;
-        rows[n++] = (struct judged){1, fabs(t.likely / sample->us - 1),
+        rows[n++] = (struct judged){0, fabs(t.likely / sample->us - 1),
                                     sample->us >= t.low && sample->us <= t.high};
     }
     out->known = n > 0 && n == samples->reduce_count;
-    sum_up(arena, &out->range[0], rows, n, 0, INFINITY);
+    sum_up(arena, &out->range[0], rows, n, VP_FORM_RANGES);
 }

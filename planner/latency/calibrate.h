@@ -17,8 +17,9 @@ struct vp_calibrate_report {
     uint32_t count;
 };
 
-/* Sets the parts of *out that the samples measure; the others stay as they are, so that several
- * runs add up. Served requests are fitted elsewhere (api/fit_serving.h). */
+/* Sets the parts of *out that the samples measure, with `source` for each; the others stay as they
+ * are, so that several runs add up. report: one item for each of samples->kernels, in their order.
+ * Served requests are fitted elsewhere (api/fit_serving.h). */
 void vp_calibrate(struct vp_arena *arena, struct vp_calibration *out,
                   struct vp_calibrate_report *report, const struct vp_gpu *gpu,
                   const struct vp_samples *samples, const struct vp_fit_source *source);
@@ -34,7 +35,7 @@ struct vp_check_range {
     double median, p90; /* of |predicted / measured - 1| */
     double within;      /* share of rows inside the intervals that a plan would state */
 };
-enum { VP_CHECK_RANGES = 4 };
+enum { VP_CHECK_RANGES = 1 + VP_FORM_RANGES };
 struct vp_check {
     enum vp_form form;
     bool reduce; /* all-reduces: no form */

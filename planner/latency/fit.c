@@ -62,17 +62,22 @@ static struct vp_lsq_unknown believed(const struct vp_gpu *gpu,
     enum { ONE, BANDWIDTH, UNITS };
     static const struct {
         int of;
-        double factor, spread;
+        double factor, spread, ceiling;
     } BELIEFS[VP_FORM_CONSTANT_COUNT] = {
-#define X(name, of, factor, spread) [VP_C_##name] = {of, factor, spread},
+#define X(name, of, factor, spread, ceiling) [VP_C_##name] = {of, factor, spread, ceiling},
 #include "planner/latency/beliefs.def"
 #undef X
     };
     const double base[] = {1, gpu->bandwidth_gbs > 0 ? gpu->bandwidth_gbs : 1000,
                            sheet_rate(gpu, samples)};
-    return (struct vp_lsq_unknown){.start = BELIEFS[constant].factor * base[BELIEFS[constant].of],
+    bool on_sheet = BELIEFS[constant].of == BANDWIDTH ? gpu->bandwidth_gbs > 0
+                                                      : gpu->tflops_bf16 + gpu->tflops_fp16 > 0;
+    double of = base[BELIEFS[constant].of], most = vp_constants[constant].most;
+    if (BELIEFS[constant].ceiling > 0 && on_sheet)
+        most = fmin(most, BELIEFS[constant].ceiling * of);
+    return (struct vp_lsq_unknown){.start = BELIEFS[constant].factor * of,
                                    .least = vp_constants[constant].least,
-                                   .most = vp_constants[constant].most,
+                                   .most = most,
                                    .spread = BELIEFS[constant].spread};
 }
 
@@ -82,6 +87,7 @@ struct rows {
     struct vp_form_case *cases;
     const struct vp_kernel_sample **samples;
     double *log_us;
+    bool *outlier; /* corrects nothing */
     uint32_t count;
     enum vp_form_constant which[VP_LSQ_MAX_UNKNOWNS]; /* constants that are looked for */
     struct vp_lsq_unknown unknown[VP_LSQ_MAX_UNKNOWNS];
@@ -165,7 +171,8 @@ static void take_rows(struct vp_arena *arena, struct rows *rows,
     *rows = (struct rows){.cases = VP_NEW_ARRAY(arena, samples->count, struct vp_form_case),
                           .samples =
                               VP_NEW_ARRAY(arena, samples->count, const struct vp_kernel_sample *),
-                          .log_us = VP_NEW_ARRAY(arena, samples->count, double)};
+                          .log_us = VP_NEW_ARRAY(arena, samples->count, double),
+                          .outlier = VP_NEW_ARRAY(arena, samples->count, bool)};
     for (uint32_t first = 0; first < STRIDE; first++)
         for (uint32_t i = first; i < samples->count; i += STRIDE) {
             rows->samples[rows->count] = &samples->items[i];
@@ -184,13 +191,15 @@ static void take_rows(struct vp_arena *arena, struct rows *rows,
 
 /* ---- anchors ---- */
 
+/* The form's errors at all rows but outliers. */
 static void find_errors(struct vp_form_fit *fit, const struct rows *rows) {
+    fit->anchor_count = 0;
     for (uint32_t i = 0; i < rows->count; i++) {
         const struct vp_form_case *c = &rows->cases[i];
-        double form = log(vp_form_us(c, fit->constant));
-        fit->anchors[i] = vp_anchor_at(c->form, &c->shape, rows->log_us[i] - form);
+        if (!rows->outlier[i])
+            fit->anchors[fit->anchor_count++] = vp_anchor_at(
+                c->form, &c->shape, rows->log_us[i] - log(vp_form_us(c, fit->constant)));
     }
-    fit->anchor_count = rows->count;
 }
 
 static int by_value(const void *a, const void *b) {
@@ -217,33 +226,29 @@ static double error_without(struct vp_form_fit *fit, const struct rows *rows, ui
     return (double)own.log_ratio - log(factor);
 }
 
-/* Rows as they are predicted by all others: median and p90 of |predicted / measured - 1|. */
-static struct vp_fit_quality held_out(struct vp_arena *arena, struct vp_form_fit *fit,
-                                      const struct rows *rows, uint32_t stride) {
+/* How far rows are off as all others predict them: median and a part of the tail. */
+static double badness(struct vp_arena *arena, struct vp_form_fit *fit, const struct rows *rows,
+                      uint32_t stride) {
     struct vp_arena_mark mark = vp_arena_mark(arena);
     double *errors = VP_NEW_ARRAY(arena, rows->count, double);
     uint32_t n = 0;
     for (uint32_t i = 0; i < rows->count; i += stride)
         errors[n++] = fabs(exp(-error_without(fit, rows, i)) - 1);
-    struct vp_fit_quality quality = {n, vp_fit_quantile(errors, n, 0.5),
-                                     vp_fit_quantile(errors, n, 0.9)};
+    double median = vp_fit_quantile(errors, n, 0.5), p90 = vp_fit_quantile(errors, n, 0.9);
     vp_arena_rewind(arena, mark);
-    return quality;
+    return median + p90 / 4;
 }
 
 static void choose_reach(struct vp_arena *arena, struct vp_form_fit *fit, const struct rows *rows) {
     enum { SOME = 400 };
     static const double REACHES[] = {0.3, 0.5, 0.7, 1, 1.4, 2, 2.8};
     double best = INFINITY, chosen = 0;
-    uint32_t stride = rows->count / SOME + 1;
     for (size_t i = 0; i < sizeof REACHES / sizeof *REACHES; i++) {
         fit->reach = REACHES[i];
-        struct vp_fit_quality q = held_out(arena, fit, rows, stride);
-        double badness = q.median + q.p90 / 4;
-        if (badness < best) {
-            best = badness;
+        double bad = badness(arena, fit, rows, rows->count / SOME + 1);
+        if (bad < best) {
+            best = bad;
             chosen = REACHES[i];
-            fit->quality = q;
         }
     }
     fit->reach = chosen;
@@ -251,24 +256,21 @@ static void choose_reach(struct vp_arena *arena, struct vp_form_fit *fit, const 
 
 /* Rows that all others predict wrongly by far more than most rows: measured badly, or a kernel that
  * no neighbour runs. They are named and correct nothing. */
-static void drop_outliers(struct vp_arena *arena, struct vp_form_fit *fit,
+static void find_outliers(struct vp_arena *arena, struct vp_form_fit *fit,
                           struct vp_fit_outliers *out, const struct rows *rows) {
     static const double LEAST = 1.5, TIMES_P90 = 3;
-    double limit = fmax(log(LEAST), TIMES_P90 * log(1 + fit->quality.p90));
     double *errors = VP_NEW_ARRAY(arena, rows->count, double);
-    uint32_t kept = 0;
+    double *sorted = VP_NEW_ARRAY(arena, rows->count, double);
     for (uint32_t i = 0; i < rows->count; i++)
-        errors[i] = error_without(fit, rows, i);
+        sorted[i] = fabs(errors[i] = error_without(fit, rows, i));
+    double limit = fmax(log(LEAST), TIMES_P90 * vp_fit_quantile(sorted, rows->count, 0.9));
     out->items = VP_NEW_ARRAY(arena, rows->count, struct vp_fit_outlier);
-    out->count = 0;
-    for (uint32_t i = 0; i < rows->count; i++) {
-        if (fabs(errors[i]) > limit)
+    for (uint32_t i = 0; i < rows->count; i++)
+        if (fabs(errors[i]) > limit) {
+            rows->outlier[i] = true;
             out->items[out->count++] =
                 (struct vp_fit_outlier){rows->samples[i]->at, exp(errors[i])};
-        else
-            fit->anchors[kept++] = fit->anchors[i];
-    }
-    fit->anchor_count = kept;
+        }
 }
 
 static double distance(const struct vp_anchor *a, const struct vp_anchor *b) {
@@ -317,6 +319,66 @@ static void find_range(struct vp_form_fit *fit, const struct rows *rows) {
         }
 }
 
+/* ---- how good it is ---- */
+
+enum { FOLDS = 5 }; /* groups of rows that are held out in turn */
+
+/* Rows of all groups but one. */
+static struct rows without(struct vp_arena *arena, const struct rows *rows, uint32_t fold) {
+    struct rows part = *rows;
+    part.cases = VP_NEW_ARRAY(arena, rows->count, struct vp_form_case);
+    part.log_us = VP_NEW_ARRAY(arena, rows->count, double);
+    part.outlier = VP_NEW_ARRAY(arena, rows->count, bool);
+    part.count = 0;
+    for (uint32_t i = 0; i < rows->count; i++) {
+        if (i % FOLDS == fold)
+            continue;
+        part.cases[part.count] = rows->cases[i];
+        part.log_us[part.count] = rows->log_us[i];
+        part.outlier[part.count++] = rows->outlier[i];
+    }
+    return part;
+}
+
+/* |predicted / measured - 1| of the rows of a group, fitted to all others. Of many rows the
+ * constants do not depend on a fifth of them; the anchors always do. */
+static void predict_group(struct vp_arena *arena, double *errors, const struct vp_form_fit *fit,
+                          const struct rows *rows, uint32_t fold) {
+    enum { FEW = 200, STEPS = 60 };
+    struct vp_arena_mark mark = vp_arena_mark(arena);
+    struct rows part = without(arena, rows, fold);
+    struct vp_form_fit other = *fit;
+    if (part.count && part.count < FEW)
+        solve(arena, other.constant, &part, STEPS);
+    other.anchors = VP_NEW_ARRAY(arena, part.count + 1, struct vp_anchor);
+    find_errors(&other, &part);
+    thin(arena, &other, rows->cases[0].form, VP_MAX_ANCHORS);
+    for (uint32_t i = fold; i < rows->count; i += FOLDS)
+        errors[i] = fabs(vp_fitted_us(&other, &rows->cases[i]) / exp(rows->log_us[i]) - 1);
+    vp_arena_rewind(arena, mark);
+}
+
+/* The same rows sorted by range; few of one range say less than all rows. */
+static void judge(struct vp_arena *arena, struct vp_form_fit *fit, const struct rows *rows) {
+    enum { LEAST_ROWS = 10 };
+    double *errors = VP_NEW_ARRAY(arena, rows->count, double);
+    double *some = VP_NEW_ARRAY(arena, rows->count, double);
+    for (uint32_t fold = 0; fold < FOLDS && fold < rows->count; fold++)
+        predict_group(arena, errors, fit, rows, fold);
+    memcpy(some, errors, rows->count * sizeof *some);
+    fit->quality = (struct vp_fit_quality){rows->count,
+                                           vp_fit_rounded(vp_fit_quantile(some, rows->count, 0.5)),
+                                           vp_fit_rounded(vp_fit_quantile(some, rows->count, 0.9))};
+    for (uint32_t r = 0; r < VP_FORM_RANGES; r++) {
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < rows->count; i++)
+            if (vp_form_range(rows->cases[i].form, &rows->cases[i].shape) == r)
+                some[n++] = errors[i];
+        fit->range_p90[r] =
+            n < LEAST_ROWS ? fit->quality.p90 : vp_fit_rounded(vp_fit_quantile(some, n, 0.9));
+    }
+}
+
 void vp_fit_form(struct vp_arena *arena, struct vp_form_fit *out,
                  const struct vp_calibration *calibration, const struct vp_gpu *gpu,
                  const struct vp_kernel_samples *samples, struct vp_fit_outliers *outliers) {
@@ -331,10 +393,10 @@ void vp_fit_form(struct vp_arena *arena, struct vp_form_fit *out,
     find_errors(out, &rows);
     choose_reach(arena, out, &rows);
     find_range(out, &rows);
-    if (rows.count >= FEW_ROWS)
-        drop_outliers(arena, out, outliers, &rows);
+    if (rows.count >= FEW_ROWS) {
+        find_outliers(arena, out, outliers, &rows);
+        find_errors(out, &rows);
+    }
+    judge(arena, out, &rows);
     thin(arena, out, samples->form, VP_MAX_ANCHORS);
-    out->quality.rows = rows.count;
-    out->quality.median = vp_fit_rounded(out->quality.median);
-    out->quality.p90 = vp_fit_rounded(out->quality.p90);
 }

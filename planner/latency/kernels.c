@@ -84,6 +84,7 @@ struct vp_kernels vp_kernels_of(const struct vp_scenario *scenario) {
 
 static const double LEAST_SPREAD = 1.05; /* repeats of one release differ by that much */
 static const double BORROWED = 1.25;     /* a form fitted to other rows than those asked for */
+static const double FEW_SAY_LITTLE = 3;  /* a spread of n rows may be (1 + 3 / n) times as large */
 static const double PER_DOUBLING = 0.15; /* of a size beyond the measured ones */
 
 /* Doublings of all sizes by which a shape lies outside of what was measured. */
@@ -111,7 +112,9 @@ static bool reaches(const struct vp_form_fit *fit, const struct vp_form_case *c)
 /* widened: a further factor of doubt. */
 static struct vp_time of_fit(const struct vp_form_fit *fit, const struct vp_form_case *c, double us,
                              double widened) {
-    double spread = fmax(LEAST_SPREAD, 1 + fit->quality.p90) * widened;
+    double p90 = fit->range_p90[vp_form_range(c->form, &c->shape)];
+    p90 *= 1 + FEW_SAY_LITTLE / fmax(fit->quality.rows, 1);
+    double spread = fmax(LEAST_SPREAD, 1 + p90) * widened;
     spread *= 1 + PER_DOUBLING * beyond(fit, c);
     return (struct vp_time){us / spread, us, us * spread, VP_BASIS_CALIBRATED};
 }
@@ -177,6 +180,11 @@ struct vp_time vp_gemm_time(const struct vp_kernels *kernels, const struct vp_ge
         c.weight_bytes = gemm->stored_bytes / (together * c.shape.size[1] * c.shape.size[2]);
     if (!reaches(fit, &c))
         return vp_class_gemm(kernels->gpu, gemm);
+    struct vp_form_fit apart = *fit;
+    if (kernels->casts_apart) {
+        apart.constant[VP_C_GEMM_QUANTISE] = 0;
+        fit = &apart;
+    }
     struct vp_time t;
     if (from != gemm->rate)
         t = borrowed_gemm(kernels, fit, &c, gemm->rate, from);

@@ -32,6 +32,7 @@ struct vp_kernels {
     double internode_gbs;
     uint64_t node_devices;
     bool graphs;                  /* kernels run from a captured graph */
+    bool casts_apart;             /* products do not contain the making of their 8-bit operands */
     bool other_release[VP_RATES]; /* products were measured with another release of the engine */
 };
 

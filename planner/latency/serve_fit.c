@@ -250,6 +250,30 @@ static double spread_of(double log_ratio, bool held_out, double prior) {
     return fmax(exp(log_ratio), LEAST_SPREAD);
 }
 
+/* The constants of the class with those of a pass times one factor, the median of what the rows
+ * took over what the class says. */
+static bool scale_prior(struct vp_arena *arena, struct vp_serving_fit *out,
+                        const struct vp_serve_fit_rows *rows, const struct vp_serving_fit *prior) {
+    double *ratios = VP_NEW_ARRAY(arena, rows->count, double), factor;
+    struct vp_serving_fit scaled = *prior;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < rows->count; i++) {
+        double ratio = tpot_ratio(&rows->row[i], prior);
+        if (ratio > 0)
+            ratios[count++] = 1 / ratio;
+    }
+    if (count < VP_SERVE_FIT_SCALE_ROWS)
+        return false;
+    factor = quantile(ratios, count, 0.5);
+    for (int j = 0; j < VP_PASS_TERMS; j++)
+        *vp_pass_constant(&scaled, j) *= factor;
+    scaled.engine = out->engine;
+    *out = scaled;
+    vp_serve_fit_judge(arena, &out->tpot, &out->ttft, rows, out);
+    return true;
+}
+
 bool vp_serve_fit(struct vp_arena *arena, struct vp_serving_fit *out,
                   const struct vp_serve_fit_rows *rows, const struct vp_serving_fit *prior) {
     struct system system = {.rows = VP_NEW_ARRAY(arena, rows->count + 1, struct equation)};
@@ -260,7 +284,7 @@ bool vp_serve_fit(struct vp_arena *arena, struct vp_serving_fit *out,
     bool held_out = rows->groups > 1;
 
     if (!solve_all(&system, out, rows, NONE_LEFT_OUT, prior))
-        return false;
+        return prior && rows->count > 0 && scale_prior(arena, out, rows, prior);
     vp_serve_fit_judge(arena, &out->tpot, &out->ttft, rows, out);
     for (uint32_t g = 0; g < rows->groups; g++) {
         if (!held_out)

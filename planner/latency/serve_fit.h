@@ -26,9 +26,10 @@ struct vp_serve_fit_rows {
     uint32_t groups;
 };
 
-enum { VP_SERVE_FIT_LEAST_ROWS = 6 };
+enum { VP_SERVE_FIT_LEAST_ROWS = 6, VP_SERVE_FIT_SCALE_ROWS = 3 };
 
-/* prior: the class's constants, NULL: none. False: too few rows. Fills the constants, tpot and ttft
+/* prior: the class's constants, NULL: none. With fewer rows than LEAST_ROWS only one factor on the
+ * class's constants of a pass is found; false: not even that, too few rows. Fills the constants, tpot and ttft
  * (errors on the rows themselves) and the spreads (of rows whose group was left out, nine in ten).
  */
 bool vp_serve_fit(struct vp_arena *arena, struct vp_serving_fit *out,

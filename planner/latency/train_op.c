@@ -65,6 +65,7 @@ struct vp_train_place vp_train_place_of(const struct vp_scenario *scenario) {
     double load = train->ops.expert_load_ppb > 0 ? (double)train->ops.expert_load_ppb / 1e9 : 1;
 
     place.kernels.graphs = false;
+    place.kernels.casts_apart = true;
     place.matrix_rate = scenario->engine.rules.train.fp8_products && scenario->hardware.gpu.fp8
                             ? VP_RATE_FP8
                             : place.rate;
@@ -249,13 +250,12 @@ static struct vp_time converted(const struct vp_train_place *place, const struct
     return stream(place, size * stored, size * place->element_bytes);
 }
 
-/* Activations become FP8 before a product, in two orders of their elements. A calibration's rows
- * contain that. */
+/* Activations become FP8 before a product, in two orders of their elements. */
 static struct vp_time quantised(const struct vp_train_place *place, const struct matrix *m,
-                                double width, enum vp_basis basis) {
+                                double width) {
     double elements = m->count * m->tokens * width;
 
-    if (m->rate != VP_RATE_FP8 || basis == VP_BASIS_CALIBRATED)
+    if (m->rate != VP_RATE_FP8)
         return NO_TIME;
     return stream(place, elements * place->element_bytes, elements * 2);
 }
@@ -324,11 +324,11 @@ static void matrices(struct vp_train_pass *out, const struct vp_train_place *pla
 
     spend(&out->forward, kind, forward, launches);
     spend(&out->forward, VP_TRAIN_OTHER, written, written.likely > 0 ? launches : 0);
-    spend(&out->forward, VP_TRAIN_OTHER, quantised(place, m, m->in, forward.basis), casts);
+    spend(&out->forward, VP_TRAIN_OTHER, quantised(place, m, m->in), casts);
     spend(&out->backward, kind, product(place, m->rate, m->tokens, m->in, m->out, m->count, 0),
           launches);
     spend(&out->backward, VP_TRAIN_OTHER, written, written.likely > 0 ? launches : 0);
-    spend(&out->backward, VP_TRAIN_OTHER, quantised(place, m, m->out, forward.basis), casts);
+    spend(&out->backward, VP_TRAIN_OTHER, quantised(place, m, m->out), casts);
     if (experts)
         wait(out, launches + casts, 2 * launches + casts);
     if (trains(place, m->op->role))

@@ -1,5 +1,7 @@
 #include "planner/model/calibration.h"
 
+#include <stddef.h>
+
 const struct vp_constant_info vp_constants[VP_FORM_CONSTANT_COUNT] = {
 #define X(form, name, text, least, most, what) {VP_FORM_##form, text, least, most, what},
 #include "planner/model/calibration.def"
@@ -17,6 +19,18 @@ const char *vp_shape_size_name(enum vp_form form, uint32_t i) {
     static const char *const GEMM[] = {"m", "n", "k"};
     static const char *const ATTENTION[] = {"batch", "tokens", "heads", "kv_heads", "head_dim"};
     return form == VP_FORM_GEMM ? GEMM[i] : ATTENTION[i];
+}
+
+uint32_t vp_form_range(enum vp_form form, const struct vp_shape *shape) {
+    if (form != VP_FORM_GEMM)
+        return shape->size[1] < 512 ? 0 : 1;
+    return shape->size[0] <= 16 ? 0 : shape->size[0] < 512 ? 1 : 2;
+}
+
+const char *vp_form_range_name(enum vp_form form, uint32_t range) {
+    static const char *const GEMM[VP_FORM_RANGES] = {"m<=16", "16<m<512", "m>=512"};
+    static const char *const ATTENTION[VP_FORM_RANGES] = {"tokens<512", "tokens>=512", NULL};
+    return form == VP_FORM_GEMM ? GEMM[range] : ATTENTION[range];
 }
 
 const char *vp_rate_name(enum vp_rate rate) {

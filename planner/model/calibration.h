@@ -61,6 +61,12 @@ struct vp_shape {
 uint32_t vp_shape_sizes(enum vp_form form);
 const char *vp_shape_size_name(enum vp_form form, uint32_t i); /* "m", "batch", ... */
 
+/* Regions of a form's shapes whose errors are told apart: decode steps, prefills, what is between.
+ */
+enum { VP_FORM_RANGES = 3 };
+uint32_t vp_form_range(enum vp_form form, const struct vp_shape *shape);
+const char *vp_form_range_name(enum vp_form form, uint32_t range); /* "m<=16"; NULL: none */
+
 /* A measured shape that the form misses, and by how much: log(measured / predicted). Neighbours of
  * a shape correct the form's answer (planner/latency/anchors.h). */
 struct vp_anchor {
@@ -77,6 +83,7 @@ struct vp_form_fit {
     double reach; /* of an anchor, in doublings of a size; 0: none */
     struct vp_shape least, most;
     struct vp_fit_quality quality;
+    double range_p90[VP_FORM_RANGES]; /* the same of each range; of all where it has few rows */
     struct vp_fit_source source;
 };
 

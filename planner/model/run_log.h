@@ -51,11 +51,11 @@ enum {
 struct vp_log_fact {
     enum vp_log_quantity what;
     char place[VP_LOG_PLACE];
-    int64_t value;        /* bytes, count, thousandths, 1e-9; below 0: memory given back, or missing */
-    int64_t least, most;  /* over the lines that print it */
-    uint32_t seen;        /* such lines */
-    uint32_t priority;    /* of the kind of line: the more exact one counts */
-    int64_t step;         /* what one in the last printed place is worth */
+    int64_t value; /* bytes, count, thousandths, 1e-9; below 0: memory given back, or missing */
+    int64_t least, most; /* over the lines that print it */
+    uint32_t seen;       /* such lines */
+    uint32_t priority;   /* of the kind of line: the more exact one counts */
+    int64_t step;        /* what one in the last printed place is worth */
     uint64_t line;
 };
 
@@ -71,7 +71,7 @@ struct vp_log_start {
     bool serving;  /* ready for requests: later lines are no start-up */
     struct vp_log_fact fact[VP_LOG_MAX_FACTS];
     uint32_t facts, facts_dropped;
-    uint32_t contexts, models; /* llama.cpp: those after the first are drafts, and left out */
+    uint32_t contexts, models;  /* llama.cpp: those after the first are drafts, and left out */
     char args[VP_LOG_MAX_ARGS]; /* as echoed, NUL-terminated; "" none */
 };
 
