@@ -202,6 +202,9 @@ layers: ## Check the includes, the file names and "planner/ does not print" agai
 	@awk -f tests/layers.awk docs/layers.txt \
 	  $$(find $(C_DIRS) -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort)
 
+kernels: ## Compile the probe's GPU kernels anew (clang 19 and 22 with lld); the result is kept in the tree
+	probe/kernels/generate probe/kernels/generated
+
 docs: all ## Renew the pages that the program prints: formulas, diagnostics, manual, completion
 	@mkdir -p docs/man
 	./$(BIN) help --formulas -o docs/FORMULAS.md
@@ -290,5 +293,5 @@ clean: ## Remove everything that was built
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all docs check check-san check-long memcheck layers golden fuzz coverage bench install uninstall \
+.PHONY: all docs kernels check check-san check-long memcheck layers golden fuzz coverage bench install uninstall \
         dist format tidy clean help need-libraries need-cmocka FORCE

@@ -17,9 +17,8 @@ static void find_figures(struct vp_ctx *ctx, struct vp_log_comparison *out) {
 
 void vp_log_compare_none(struct vp_ctx *ctx, struct vp_log_comparison *out,
                          const struct vp_run_log *log) {
-    *out = (struct vp_log_comparison){.log = log,
-                                      .engine = log->start.engine,
-                                      .engine_known = log->start.known};
+    *out = (struct vp_log_comparison){
+        .log = log, .engine = log->start.engine, .engine_known = log->start.known};
     find_figures(ctx, out);
 }
 
@@ -51,7 +50,7 @@ bool vp_log_row_deviation(int64_t *out_millionths, const struct vp_log_row *row)
     __int128 off = (__int128)capped(row->predicted->amount.likely) - row->logged->value;
     __int128 base = row->logged->value < 0 ? -(__int128)row->logged->value : row->logged->value;
     __int128 millionths = off * 1000000 / base;
-    *out_millionths = millionths > INT64_MAX   ? INT64_MAX
+    *out_millionths = millionths > INT64_MAX    ? INT64_MAX
                       : millionths < -INT64_MAX ? -INT64_MAX
                                                 : (int64_t)millionths;
     return true;
@@ -61,8 +60,8 @@ bool vp_log_row_deviation(int64_t *out_millionths, const struct vp_log_row *row)
 
 /* "0.19" of a scenario is "0.19.1rc2" of a log. */
 static bool same_version(const char *ours, const char *logged) {
-    return vp_text_starts(logged, ours) && !(logged[strlen(ours)] >= '0' &&
-                                             logged[strlen(ours)] <= '9');
+    return vp_text_starts(logged, ours) &&
+           !(logged[strlen(ours)] >= '0' && logged[strlen(ours)] <= '9');
 }
 
 static bool same_value(const char *path, const char *ours, const char *logged) {
@@ -197,8 +196,8 @@ static const struct vp_log_row *row_of(const struct vp_log_comparison *c, const 
 static struct vp_refit_term term_of(const struct vp_log_row *row) {
     if (!row)
         return (struct vp_refit_term){.known = false};
-    return (struct vp_refit_term){true, row->predicted->amount.likely,
-                                  (uint64_t)row->logged->value, row->logged->how};
+    return (struct vp_refit_term){true, row->predicted->amount.likely, (uint64_t)row->logged->value,
+                                  row->logged->how};
 }
 
 /* Versions that print neither: what was asked for, less weights and cache, is activations and what
@@ -240,9 +239,9 @@ static void find_refit(struct vp_ctx *ctx, struct vp_log_comparison *c) {
         c->refit.graphs = term_of(row_of(c, "graph_gib"));
     if (!pinned(c, VP_M_WEIGHTS) && weights && s->engine.rules.load_excess.high > 0)
         c->refit.load = term_of(weights);
-    c->refit.provenance = vp_arena_printf(ctx->arena, "%s %s on %s, %s", s->engine.name,
-                                          s->engine.version_text, s->hardware.gpu.name,
-                                          s->model->name);
+    c->refit.provenance =
+        vp_arena_printf(ctx->arena, "%s %s on %s, %s", s->engine.name, s->engine.version_text,
+                        s->hardware.gpu.name, s->model->name);
 }
 
 enum vp_status vp_log_compare(struct vp_ctx *ctx, struct vp_log_comparison *out,

@@ -9,9 +9,9 @@
 #include "planner/plan/figures.h"
 
 struct vp_log_row {
-    const struct vp_log_figure *logged;  /* never NULL */
-    const struct vp_figure *predicted;   /* NULL: the plan has no such figure */
-    bool inside;                         /* the predicted interval holds it, as printed */
+    const struct vp_log_figure *logged; /* never NULL */
+    const struct vp_figure *predicted;  /* NULL: the plan has no such figure */
+    bool inside;                        /* the predicted interval holds it, as printed */
 };
 
 enum vp_log_setting_use {

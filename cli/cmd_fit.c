@@ -165,5 +165,5 @@ int vp_cmd_fit(struct vp_ctx *ctx, const struct vp_args *args) {
         return vp_output_failure(ctx, args, VP_ERR_INPUT);
     if (args->value[VP_OPTION_PACK])
         return vp_fit_pack(ctx, &question);
-    return args->operand_count > 1 ? vp_fit_rank(ctx, &question) : fit_one(ctx, &question);
+    return args->operand_count > 1 ? vp_fit_largest(ctx, &question) : fit_one(ctx, &question);
 }

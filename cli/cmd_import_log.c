@@ -41,7 +41,9 @@ static enum vp_status check_options(const struct work *w) {
 static void add_provenance(const struct work *w, struct vp_buf *out) {
     const struct vp_run_log *log = w->log;
     const char *slash = strrchr(log->path, '/');
-    const char *name = slash ? slash + 1 : vp_text_eq(log->path, "-") ? "standard input" : log->path;
+    const char *name = slash                        ? slash + 1
+                       : vp_text_eq(log->path, "-") ? "standard input"
+                                                    : log->path;
     vp_buf_printf(out, "# measured: %s\n",
                   vp_text_clean(out->arena, vp_log_report_subject(out->arena, log), true));
     vp_buf_printf(out, "# from %s, line %" PRIu64 " on, by vramplan import-log\n",
@@ -97,8 +99,8 @@ static enum vp_status write_profile(struct work *w) {
 
 static void render(const struct work *w, struct vp_buf *out) {
     struct vp_page page = {.out = out,
-                           .width = vp_output_width(w->args) ? vp_output_width(w->args)
-                                                             : VP_PAGE_WIDTH,
+                           .width =
+                               vp_output_width(w->args) ? vp_output_width(w->args) : VP_PAGE_WIDTH,
                            .colour = vp_output_colour(w->args),
                            .utf8 = vp_output_utf8(w->args)};
     switch (w->args->format) {

@@ -172,21 +172,45 @@ static struct vp_ctx with_own_diags(struct vp_ctx *ctx) {
     return own;
 }
 
-/* What a value says wrong that the scenario without it does not, at its place in the option. */
-static void tell_value(struct job *job, const struct vp_axis *axis, size_t row,
+/* What a value says wrong that the scenario without it does not, at its place in the option; an
+ * unknown field at the option's beginning. False: the other values would say the same. */
+static bool tell_value(struct job *job, const struct vp_axis *axis, size_t row,
                        const struct vp_diags *before, const struct vp_diags *with) {
     struct vp_diags *all = VP_NEW(job->ctx->arena, struct vp_diags);
+    struct vp_pos pos = vp_axis_pos(job->ctx->arena, axis, row);
     *all = *before;
     vp_diags_merge(all, with);
     for (uint32_t i = before->count; i < all->count; i++) {
-        struct vp_pos pos = vp_axis_pos(job->ctx->arena, axis, row);
-        if (vp_diag_severity(all->items[i].id) != VP_ERROR)
+        const struct vp_diag *diag = &all->items[i];
+        if (vp_diag_severity(diag->id) != VP_ERROR)
             continue;
-        vp_diag_add(job->ctx->diags, all->items[i].id, &pos, "%s", all->items[i].message);
-        if (all->items[i].hint)
-            vp_diag_hint(job->ctx->diags, "%s", all->items[i].hint);
-        return;
+        if (diag->id == VP_D_UNKNOWN_KEY)
+            pos.column = 1;
+        vp_diag_add(job->ctx->diags, diag->id, &pos, "%s", diag->message);
+        if (diag->hint)
+            vp_diag_hint(job->ctx->diags, "%s", diag->hint);
+        return diag->id != VP_D_UNKNOWN_KEY;
     }
+    return true;
+}
+
+/* One row of an axis, on the scenario as it stands. */
+static bool check_value(struct job *job, const struct vp_axis *axis, size_t row,
+                        const struct vp_diags *before) {
+    struct vp_setting settings[VP_GRID_FIELDS];
+    struct vp_ctx own = with_own_diags(job->ctx);
+    const struct vp_scenario *scenario;
+    size_t n = axis->path_count;
+    for (size_t i = 0; i < n; i++)
+        settings[i] =
+            (struct vp_setting){.path = axis->paths[i], .value = axis->values[row * n + i]};
+    enum vp_status status = vp_variants_check(job->variants, &own, settings, n);
+    bool gpu = n == 1 && vp_text_eq(axis->paths[0], "hardware.gpu");
+    if (status == VP_OK && gpu) /* whether it is known shows later */
+        status = vp_variants_make(job->variants, &own, &scenario, settings, 1);
+    if (gpu && own.diags->errors && own.diags->items[0].id != VP_D_GPU_UNKNOWN)
+        status = VP_OK;
+    return status == VP_OK || tell_value(job, axis, row, before, own.diags);
 }
 
 /* Fields that no scenario has, and values that cannot be read: mistakes of the command line, and
@@ -197,22 +221,9 @@ static void check_values(struct job *job) {
     vp_variants_check(job->variants, &base, NULL, 0);
     for (size_t a = 0; a < job->grid.axis_count; a++) {
         const struct vp_axis *axis = &job->grid.axes[a];
-        struct vp_setting settings[VP_GRID_FIELDS];
-        for (size_t row = 0; row < axis->count && row < MOST_ROWS; row++) {
-            struct vp_ctx own = with_own_diags(job->ctx);
-            const struct vp_scenario *scenario;
-            for (size_t i = 0; i < axis->path_count; i++)
-                settings[i] = (struct vp_setting){
-                    .path = axis->paths[i], .value = axis->values[row * axis->path_count + i]};
-            enum vp_status status =
-                vp_variants_check(job->variants, &own, settings, axis->path_count);
-            if (status == VP_OK && axis->path_count == 1 &&
-                vp_text_eq(axis->paths[0], "hardware.gpu"))
-                vp_variants_make(job->variants, &own, &scenario, settings, 1);
-            bool gpu = own.diags->errors && own.diags->items[0].id == VP_D_GPU_UNKNOWN;
-            if (status != VP_OK || gpu)
-                tell_value(job, axis, row, base.diags, own.diags);
-        }
+        for (size_t row = 0; row < axis->count && row < MOST_ROWS; row++)
+            if (!check_value(job, axis, row, base.diags))
+                break;
     }
 }
 
@@ -376,14 +387,18 @@ static enum vp_status put_front(struct job *job, struct vp_sweep_file *file,
     return status;
 }
 
-static enum vp_status put_summary(struct job *job, struct vp_sweep_file *file) {
+static enum vp_status put_summary(struct job *job, struct vp_sweep_file *file,
+                                  const struct vp_front *front) {
     struct vp_buf out = {.arena = job->ctx->arena};
     const uint64_t *n = job->of_verdict;
     vp_buf_printf(&out,
                   "%" PRIu64 " combinations: %" PRIu64 " fit, %" PRIu64 " at risk, %" PRIu64
-                  " do not fit, %" PRIu64 " refused\n",
+                  " do not fit, %" PRIu64 " refused",
                   n[VP_FITS] + n[VP_AT_RISK] + n[VP_DOES_NOT_FIT] + job->refused, n[VP_FITS],
                   n[VP_AT_RISK], n[VP_DOES_NOT_FIT], job->refused);
+    if (job->args->value[VP_OPTION_PARETO])
+        vp_buf_printf(&out, "; beaten by none: %zu", front->count);
+    vp_buf_add(&out, "\n");
     return vp_sweep_file_put(job->ctx, file, out.data, out.size);
 }
 
@@ -407,7 +422,7 @@ static enum vp_status sweep_into(struct job *job, struct vp_sweeper *sweeper,
     if (status == VP_OK)
         status = put_front(job, file, &front);
     if (status == VP_OK && job->sweep.form.style == VP_SWEEP_TEXT)
-        status = put_summary(job, file);
+        status = put_summary(job, file, &front);
     vp_front_free(&front);
     if (status == VP_OK)
         return vp_sweep_file_finish(job->ctx, file);

@@ -39,7 +39,7 @@ static struct vp_ranked ranked_of(const struct vp_fit_found *f) {
     return item;
 }
 
-int vp_fit_rank(struct vp_ctx *ctx, const struct vp_fit_ask *ask) {
+int vp_fit_largest(struct vp_ctx *ctx, const struct vp_fit_ask *ask) {
     const struct vp_args *args = ask->args;
     struct vp_buf out = {.arena = ctx->arena};
     struct vp_report_options options = vp_fit_report_options(args);

@@ -18,7 +18,7 @@ const char *vp_log_report_subject(struct vp_arena *arena, const struct vp_run_lo
     model = model ? model : vp_log_argument(arena, start, "model_path");
     if (!model && start->model[0])
         model = start->model;
-    vp_buf_add(&buf, start->known      ? vp_engine_name(start->engine)
+    vp_buf_add(&buf, start->known       ? vp_engine_name(start->engine)
                      : log->devices > 0 ? "a table of devices"
                                         : "an engine that it does not name");
     if (start->version[0])
@@ -36,7 +36,7 @@ static const char *key_of(struct vp_arena *arena, const struct vp_log_figure *f)
 static const char *predicted_text(struct vp_arena *arena, const struct vp_log_row *row,
                                   uint64_t value) {
     struct vp_log_figure f = *row->logged;
-    int64_t unit = f.kind == VP_LOG_GIB ? INT64_C(1) << 30
+    int64_t unit = f.kind == VP_LOG_GIB   ? INT64_C(1) << 30
                    : f.kind == VP_LOG_MIB ? INT64_C(1) << 20
                                           : 0;
     f.value = value > INT64_MAX ? INT64_MAX : (int64_t)value;
@@ -109,8 +109,7 @@ static void text_head(const struct vp_page *page, const struct vp_log_comparison
     vp_page_wrap(page, 0, INDENT, vp_log_report_subject(arena, log));
     vp_page_spaces(page, INDENT);
     if (log->starts > 1)
-        vp_page_printf(page, INDENT, INDENT,
-                       "start-up at line %s, %s of %" PRIu32 " in this log",
+        vp_page_printf(page, INDENT, INDENT, "start-up at line %s, %s of %" PRIu32 " in this log",
                        vp_format_count(arena, log->start.line),
                        log->earlier ? "the last complete one" : "the last", log->starts);
     else
@@ -191,8 +190,9 @@ static void text_refit(const struct vp_page *page, const struct vp_refit_result 
     if (!refit || !refit->profile)
         return;
     vp_buf_add(page->out, "\n");
-    vp_page_printf(page, 0, INDENT, "The engine's profile for this card, from %" PRIu64 " run%s, MiB:",
-                   refit->runs, refit->runs == 1 ? "" : "s");
+    vp_page_printf(page, 0, INDENT,
+                   "The engine's profile for this card, from %" PRIu64 " run%s, MiB:", refit->runs,
+                   refit->runs == 1 ? "" : "s");
     for (uint32_t i = 0; i < refit->changes; i++) {
         const struct vp_refit_change *k = &refit->change[i];
         vp_page_spaces(page, INDENT);
@@ -252,7 +252,8 @@ void vp_log_report_text(const struct vp_page *page, const struct vp_log_comparis
 
 void vp_log_report_markdown(struct vp_buf *out, const struct vp_log_comparison *c) {
     struct vp_arena *arena = out->arena;
-    vp_buf_printf(out, "### %s\n\n", vp_text_clean(arena, vp_log_report_subject(arena, c->log), true));
+    vp_buf_printf(out, "### %s\n\n",
+                  vp_text_clean(arena, vp_log_report_subject(arena, c->log), true));
     vp_buf_add(out, "| quantity | logged | planned | off by | |\n|---|---:|---:|---:|---|\n");
     for (size_t i = 0; i < c->figures; i++) {
         const struct vp_log_row *row = &c->row[i];

@@ -1,10 +1,10 @@
 #include "cli/probe_verify.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "cli/probe_samples.h"
 #include "planner/base/text.h"
-#include "planner/latency/fit.h"
 #include "planner/latency/op_time.h"
 
 /* The sum of its operators, each by itself, as the probe launches them. */
@@ -32,6 +32,16 @@ static uint64_t whole(const struct vp_csv *csv, uint32_t row, const char *column
     return (uint64_t)fmax(vp_probe_number(csv, row, column), 1);
 }
 
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_of(double *values, uint32_t n) {
+    qsort(values, n, sizeof *values, ascending);
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
 void vp_probe_verify(struct vp_arena *arena, struct vp_verification *out, const struct vp_gpu *gpu,
                      const struct vp_calibration *calibration, const struct vp_csv *blocks) {
     const struct vp_kernels kernels = {.gpu = gpu, .calibration = calibration};
@@ -57,7 +67,7 @@ void vp_probe_verify(struct vp_arena *arena, struct vp_verification *out, const 
         within += v->measured_us >= v->predicted.low && v->measured_us <= v->predicted.high;
     }
     if (out->good) {
-        out->median = vp_fit_rank(errors, out->good, 0.5);
+        out->median = median_of(errors, out->good);
         out->within = (double)within / out->good;
     }
 }

@@ -47,10 +47,8 @@ static void text_finding(const struct vp_page *page, const struct vp_run_log *lo
         const struct vp_next_step *s = &f->step[i];
         if (i == 0)
             vp_buf_add(page->out, "   Next:\n");
-        if (s->command) {
-            vp_page_spaces(page, 2 * INDENT);
+        if (s->command)
             vp_shell_paste(page, 2 * INDENT, s->command);
-        }
         vp_page_spaces(page, s->command ? 3 * INDENT : 2 * INDENT);
         vp_page_wrap(page, s->command ? 3 * INDENT : 2 * INDENT,
                      s->command ? 3 * INDENT : 2 * INDENT, s->why);
@@ -186,8 +184,7 @@ void vp_doctor_report_json(struct vp_buf *out, const struct vp_run_log *log,
     key_text(&json, "schema", "vramplan.doctor/1");
     key_u64(&json, "lines", log->lines);
     key_text(&json, "engine", log->start.known ? vp_engine_name(log->start.engine) : NULL);
-    key_text(&json, "cause",
-             diagnosis->findings ? vp_cause_id(diagnosis->finding[0].cause) : NULL);
+    key_text(&json, "cause", diagnosis->findings ? vp_cause_id(diagnosis->finding[0].cause) : NULL);
     vp_json_key(&json, "findings");
     vp_json_list(&json);
     for (uint32_t i = 0; i < diagnosis->findings; i++)

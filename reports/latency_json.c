@@ -6,8 +6,9 @@
 static double rounded(double v) {
     if (!(v > 0) || !isfinite(v))
         return v;
-    double unit = pow(10, floor(log10(v)) - 5);
-    return round(v / unit) * unit;
+    double digits = 5 - floor(log10(v)); /* a power of ten and its inverse: one of them is exact */
+    return digits >= 0 ? round(v * pow(10, digits)) / pow(10, digits)
+                       : round(v / pow(10, -digits)) * pow(10, -digits);
 }
 
 static void real_or_null(struct vp_json *json, const char *key, double v, bool known) {

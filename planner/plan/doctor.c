@@ -174,14 +174,22 @@ static void join(struct vp_diagnosis *out) {
     out->findings = kept;
 }
 
+/* That a card is full is seldom the whole answer: likely causes that say why come first. */
+static int weight(const struct vp_finding *f) {
+    int surety = 2 * (int)f->surety;
+    return f->cause == VP_CAUSE_CAPACITY ? surety - 3 : f->cause == VP_CAUSE_UNKNOWN ? -4 : surety;
+}
+
+static bool comes_first(const struct vp_finding *a, const struct vp_finding *b) {
+    return weight(a) != weight(b) ? weight(a) > weight(b) : a->cause < b->cause;
+}
+
 static void sort(struct vp_diagnosis *out) {
     for (uint32_t i = 1; i < out->findings; i++)
         for (uint32_t k = i; k > 0; k--) {
-            struct vp_finding *a = &out->finding[k - 1], *b = &out->finding[k], swap;
-            bool late = a->cause == VP_CAUSE_UNKNOWN && b->cause != VP_CAUSE_UNKNOWN;
-            if (!late && (a->surety > b->surety || (a->surety == b->surety && a->cause < b->cause)))
+            struct vp_finding *a = &out->finding[k - 1], *b = &out->finding[k], swap = *a;
+            if (comes_first(a, b))
                 break;
-            swap = *a;
             *a = *b;
             *b = swap;
         }

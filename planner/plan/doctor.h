@@ -2,7 +2,8 @@
  * arithmetic, and what to do next. Pure functions of what was read (planner/model/run_log.h).
  *
  * A cause is certain when the message's own figures leave no other one, likely when they fit it,
- * possible when they only do not speak against it. Several causes may hold; the surest is first.
+ * possible when they only do not speak against it. Several causes may hold; the surest is first,
+ * but a likely reason stands before the fact that the card is full.
  * Left out: what a message does not say. Without figures the cause is UNKNOWN. */
 #ifndef VP_PLAN_DOCTOR_H
 #define VP_PLAN_DOCTOR_H

@@ -108,8 +108,8 @@ static bool too_large(struct vp_doctor *d) {
         "A single tensor of that size is seldom meant. Attention scores without a flash kernel "
         "(tokens x tokens for every head, also in vision encoders), logits of all tokens at once, "
         "or a length taken from the data are what grows so.");
-    vp_doctor_line(d, f, "asked for %s in one piece; the card has %s",
-                   vp_doctor_bytes(d, v->asked), vp_doctor_bytes(d, card));
+    vp_doctor_line(d, f, "asked for %s in one piece; the card has %s", vp_doctor_bytes(d, v->asked),
+                   vp_doctor_bytes(d, card));
     vp_doctor_line(d, f, "as attention scores (16 heads, 16 bit) it is %s x %s tokens",
                    vp_format_count(d->arena, tokens_of_scores(v->asked)),
                    vp_format_count(d->arena, tokens_of_scores(v->asked)));
@@ -144,20 +144,28 @@ static uint64_t whole_mib(const struct vp_gpu *gpu) {
     return gpu->runtime_mib ? gpu->runtime_mib : gpu->driver_mib;
 }
 
-static void apu_limit(struct vp_doctor *d, uint64_t card, uint64_t whole) {
+/* The runtime of an APU takes what the driver may map, by default half of the host's memory; three
+ * quarters leave enough for a system that does little else. */
+static bool apu_limit(struct vp_doctor *d, uint64_t card) {
+    const struct vp_gpu *gpu = d->in->gpu;
+    uint64_t whole = (uint64_t)gpu->memory_gb * GIB, pages = whole / 4 * 3 / 4096;
+    if (card >= percent(whole, 70))
+        return false;
     struct vp_finding *f = vp_doctor_add(
         d, VP_CAUSE_APU_LIMIT, VP_LIKELY,
         "Processor and graphics share one memory. What the runtime may take is the firmware's "
-        "carve-out, or what the driver may map (GTT, ttm.pages_limit), not all of it.");
-    vp_doctor_line(d, f, "the runtime sees %s; the profile of %s has %s", vp_doctor_bytes(d, card),
-                   d->in->gpu->name, vp_doctor_bytes(d, whole * MIB));
-    vp_doctor_line(d, f, "ttm.pages_limit for %s: %" PRIu64 " pages of 4 KiB",
-                   vp_doctor_bytes(d, whole * MIB), whole * MIB / 4096);
-    vp_doctor_step(d, f, "cat /sys/class/drm/card*/device/mem_info_gtt_total",
-                   "bytes that the driver may map");
-    vp_doctor_step(d, f, vp_arena_printf(d->arena, "ttm.pages_limit=%" PRIu64, whole * MIB / 4096),
-                   "kernel parameter for more; with a small carve-out in the firmware");
+        "carve-out, or what the driver may map (GTT, ttm.pages_limit), not all of it; where the "
+        "driver prefers GTT, a large carve-out makes it smaller.");
+    vp_doctor_line(d, f, "the runtime sees %s; machines with %s have up to %s",
+                   vp_doctor_bytes(d, card), gpu->name, vp_doctor_bytes(d, whole));
+    vp_doctor_line(d, f, "3/4 of %s are %" PRIu64 " pages of 4 KiB", vp_doctor_bytes(d, whole),
+                   pages);
+    vp_doctor_step(d, f, "cat /sys/class/drm/card*/device/mem_info_{vram,gtt}_total",
+                   "the carve-out, and what the driver may map, in bytes");
+    vp_doctor_step(d, f, vp_arena_printf(d->arena, "ttm.pages_limit=%" PRIu64, pages),
+                   "kernel parameter for 3/4, with a small carve-out set in the firmware");
     vp_doctor_step(d, f, "vramplan device", "carve-out, GTT and what is left");
+    return true;
 }
 
 static const char *partition_in(const struct vp_doctor *d) {
@@ -181,19 +189,18 @@ static void add_partition(struct vp_doctor *d, enum vp_surety surety, const char
                    vp_arena_printf(d->arena, "vramplan plan %s --set hardware.partition=%s",
                                    d->in->subject, partition_in(d) ? partition_in(d) : "CPX"),
                    "plan for a part");
-    vp_doctor_step(d, f, "amd-smi set --compute-partition SPX", "one device again, if that is meant");
+    vp_doctor_step(d, f, "amd-smi set --compute-partition SPX",
+                   "one device again, if that is meant");
 }
 
 /* A total that is far below the card's. */
 static bool partition(struct vp_doctor *d, uint64_t card) {
     const struct vp_gpu *gpu = d->in->gpu;
     uint64_t whole = gpu ? whole_mib(gpu) : 0, mib = card / MIB;
+    if (gpu && gpu->gtt_ppb)
+        return apu_limit(d, card);
     if (!whole || mib >= percent(whole, 90))
         return false;
-    if (gpu->gtt_ppb) {
-        apu_limit(d, card, whole);
-        return true;
-    }
     for (uint64_t parts = 2; parts <= 8; parts++) {
         uint64_t one = whole / parts;
         if (mib < percent(one, 98) || mib > percent(one, 102) || !vp_text_eq(gpu->vendor, "amd"))
@@ -247,13 +254,17 @@ static bool others(struct vp_doctor *d) {
         return false;
     bool enough = v->asked && v->free + v->unallocated + bytes >= v->asked;
     struct vp_finding *f = vp_doctor_add(
-        d, VP_CAUSE_OTHERS, !enough ? VP_POSSIBLE : exact ? VP_CERTAIN : VP_LIKELY,
+        d, VP_CAUSE_OTHERS,
+        !enough ? VP_POSSIBLE
+        : exact ? VP_CERTAIN
+                : VP_LIKELY,
         exact ? "Memory of this card is held by another process: an earlier run that did not end, "
                 "a second service, a desktop."
               : "More is taken than PyTorch reserved: by another process, or by libraries of this "
                 "one (communication, graphs, workspaces).");
-    vp_doctor_line(d, f, exact ? "%s - %s free - %s of this process = %s of others"
-                               : "%s - %s free - %s reserved by PyTorch = %s that it does not count",
+    vp_doctor_line(d, f,
+                   exact ? "%s - %s free - %s of this process = %s of others"
+                         : "%s - %s free - %s reserved by PyTorch = %s that it does not count",
                    vp_doctor_bytes(d, v->card), vp_doctor_bytes(d, v->free),
                    vp_doctor_bytes(d, exact && v->in_use_known ? v->in_use : v->reserved),
                    vp_doctor_bytes(d, bytes));
@@ -289,7 +300,8 @@ static bool fragmentation(struct vp_doctor *d) {
                             "7.0 on, ignored before"
                           : "segments that grow in place (before PyTorch 2.9: "
                             "PYTORCH_CUDA_ALLOC_CONF)");
-    vp_doctor_step(d, f, "PYTORCH_ALLOC_CONF=max_split_size_mb:512,garbage_collection_threshold:0.8",
+    vp_doctor_step(d, f,
+                   "PYTORCH_ALLOC_CONF=max_split_size_mb:512,garbage_collection_threshold:0.8",
                    "where that is not there");
     vp_doctor_step(d, f, vp_arena_printf(d->arena, "vramplan timeline %s", d->in->subject),
                    "training: what a step reserves beside its tensors");
@@ -306,8 +318,9 @@ static bool graphs(struct vp_doctor *d) {
                       "Captured graphs keep memory of their own, which other tensors cannot use.");
     vp_doctor_line(d, f, "in private pools: %s; free: %s; asked: %s", vp_doctor_bytes(d, v->pools),
                    vp_doctor_bytes(d, v->free), vp_doctor_bytes(d, v->asked));
-    vp_doctor_step(d, f, "--cuda-graph-sizes, --cuda-graph-max-bs, --enforce-eager",
-                   "fewer captured sizes, or none");
+    vp_doctor_step(d, f, NULL,
+                   "capture fewer sizes, or none: vLLM --cuda-graph-sizes, --enforce-eager; SGLang "
+                   "--cuda-graph-max-bs, --disable-cuda-graph");
     return true;
 }
 
@@ -340,10 +353,10 @@ static bool capacity(struct vp_doctor *d) {
     bool exact, full = v->asked && v->free_known && v->asked > v->free + v->unallocated;
     if (!full)
         return false;
-    held = find_others(d, &bytes, &exact) && bytes >= GIB &&
-                   bytes >= percent(v->card, PERCENT_OTHERS)
-               ? bytes
-               : 0;
+    held =
+        find_others(d, &bytes, &exact) && bytes >= GIB && bytes >= percent(v->card, PERCENT_OTHERS)
+            ? bytes
+            : 0;
     bool despite = v->asked > v->free + v->unallocated + held;
     struct vp_finding *f = vp_doctor_add(
         d, VP_CAUSE_CAPACITY, despite ? (held ? VP_LIKELY : VP_CERTAIN) : VP_POSSIBLE,
@@ -355,7 +368,8 @@ static bool capacity(struct vp_doctor *d) {
     if (d->message->kind == VP_LOG_SAYS_LLAMA_ALLOC && v->allocated)
         vp_doctor_line(d, f, "its buffers so far on %s: %s", place_of(d),
                        vp_doctor_bytes(d, v->allocated));
-    vp_doctor_line(d, f, "short by %s", vp_doctor_bytes(d, less(v->asked, v->free + v->unallocated)));
+    vp_doctor_line(d, f, "short by %s",
+                   vp_doctor_bytes(d, less(v->asked, v->free + v->unallocated)));
     serving_steps(d, f);
     vp_doctor_step_fit(d, f, "", "what to change so that it fits, ranked");
     vp_doctor_step(d, f, vp_arena_printf(d->arena, "vramplan explain %s", d->in->subject),
@@ -388,13 +402,13 @@ void vp_doctor_card(struct vp_doctor *d) {
     bool large = too_large(d);
     if (d->view.card_known)
         partition(d, d->view.card);
-    if (!limited && !large)
-        not_capacity(d);
+    bool full = !limited && !large && !not_capacity(d);
     others(d);
-    fragmentation(d);
-    graphs(d);
-    if (!limited && !large)
+    if (full) {
+        fragmentation(d);
+        graphs(d);
         capacity(d);
+    }
     if (d->out->findings == before)
         only_asked(d);
 }
@@ -417,18 +431,18 @@ void vp_doctor_growth(struct vp_doctor *d) {
         last = m;
         count++;
     }
-    if (count < 3 || last->value[VP_LOG_TORCH_ALLOCATED] / 21 < first->value[VP_LOG_TORCH_ALLOCATED] / 20)
+    if (count < 3 ||
+        last->value[VP_LOG_TORCH_ALLOCATED] / 21 < first->value[VP_LOG_TORCH_ALLOCATED] / 20)
         return; /* less than 5 % more */
     d->message = last;
     struct vp_finding *f = vp_doctor_add(
         d, VP_CAUSE_GROWTH, count > 3 ? VP_LIKELY : VP_POSSIBLE,
         "Tensors pile up: losses or outputs kept with their graph, a cache that is never cleared, "
         "an exception that holds a frame, or ever longer inputs.");
-    vp_doctor_line(d, f, "in tensors: %s at line %" PRIu64 ", %s at line %" PRIu64 " (%" PRIu32
-                         " messages)",
-                   vp_doctor_bytes(d, (uint64_t)first->value[VP_LOG_TORCH_ALLOCATED]), first->line,
-                   vp_doctor_bytes(d, (uint64_t)last->value[VP_LOG_TORCH_ALLOCATED]), last->line,
-                   count);
+    vp_doctor_line(
+        d, f, "in tensors: %s at line %" PRIu64 ", %s at line %" PRIu64 " (%" PRIu32 " messages)",
+        vp_doctor_bytes(d, (uint64_t)first->value[VP_LOG_TORCH_ALLOCATED]), first->line,
+        vp_doctor_bytes(d, (uint64_t)last->value[VP_LOG_TORCH_ALLOCATED]), last->line, count);
     vp_doctor_step(d, f, "torch.cuda.memory._record_memory_history()",
                    "and _dump_snapshot(FILE) at two steps: what is there that was not");
     vp_doctor_step(d, f, NULL, "keep numbers, not tensors: loss.item(), output.detach().cpu()");
@@ -441,9 +455,9 @@ void vp_doctor_tables(struct vp_doctor *d) {
     const struct vp_log_device *most = NULL;
     d->message = NULL;
     if (partition_in(d))
-        add_partition(d, VP_LIKELY,
-                      vp_arena_printf(d->arena, "the table shows partition mode %s",
-                                      partition_in(d)));
+        add_partition(
+            d, VP_LIKELY,
+            vp_arena_printf(d->arena, "the table shows partition mode %s", partition_in(d)));
     for (uint32_t i = 0; i < log->devices; i++) {
         const struct vp_log_device *t = &log->device[i];
         if (t->used_known && t->total_known && (!most || t->used_bytes > most->used_bytes))

@@ -65,13 +65,13 @@ static void vllm_no_blocks(struct vp_doctor *d) {
     if (bytes > requested && requested)
         vp_doctor_line(d, f, "short by %s before any cache", vp_doctor_bytes(d, bytes - requested));
     if (bytes && known && bytes + GIB < total)
-        vp_doctor_step(d, f,
-                       flag(d, "--gpu-memory-utilization", share_of(bytes + GIB, total)),
+        vp_doctor_step(d, f, flag(d, "--gpu-memory-utilization", share_of(bytes + GIB, total)),
                        "that and 1 GiB of cache");
     else
         vp_doctor_step(d, f, "--gpu-memory-utilization", "more of the card, if more is free");
-    vp_doctor_step(d, f, "--max-num-seqs, --max-num-batched-tokens",
-                   "smaller ones make the profile run's peak smaller");
+    vp_doctor_step(d, f, NULL,
+                   "a smaller --max-num-seqs or --max-num-batched-tokens makes the profile run's "
+                   "peak smaller");
     vp_doctor_step_fit(d, f, "", "what else would fit: formats, more cards");
 }
 
@@ -106,11 +106,11 @@ static void vllm_free(struct vp_doctor *d) {
     value(&card, d, VP_LOG_CARD);
     value(&wanted, d, VP_LOG_NEEDED);
     uint64_t held = less(card, free);
-    struct vp_finding *f =
-        vp_doctor_add(d, VP_CAUSE_OTHERS, held >= GIB ? VP_CERTAIN : VP_LIKELY,
-                      "vLLM takes its share of the whole card, not of what is free, and refuses to "
-                      "start when less is free. Something holds memory already: another process, or "
-                      "one that has not ended yet.");
+    struct vp_finding *f = vp_doctor_add(
+        d, VP_CAUSE_OTHERS, held >= GIB ? VP_CERTAIN : VP_LIKELY,
+        "vLLM takes its share of the whole card, not of what is free, and refuses to "
+        "start when less is free. Something holds memory already: another process, or "
+        "one that has not ended yet.");
     vp_doctor_line(d, f, "%s - %s free = %s held by others", vp_doctor_bytes(d, card),
                    vp_doctor_bytes(d, free), vp_doctor_bytes(d, held));
     vp_doctor_line(d, f, "wanted %s, short by %s", vp_doctor_bytes(d, wanted),
@@ -161,18 +161,16 @@ static void sglang_static(struct vp_doctor *d) {
         "static. Nothing is left.");
     bool known = vp_doctor_fact(&before, d, VP_LOG_FREE_BEFORE_LOAD, NULL) &&
                  vp_doctor_fact(&after, d, VP_LOG_FREE_AFTER_LOAD, NULL);
-    if (known && vp_doctor_fact(&share, d, VP_LOG_STATIC_SHARE, NULL)) {
-        uint64_t kept = (uint64_t)((double)before * (1 - (double)share / 1e9));
-        vp_doctor_line(d, f, "free after loading %s - %s x (1 - %.3f) = %s%s",
+    vp_doctor_fact(&share, d, VP_LOG_STATIC_SHARE, NULL);
+    uint64_t kept = known ? (uint64_t)((double)before * (1 - (double)share / 1e9)) : 0;
+    if (known && share > 0)
+        vp_doctor_line(d, f, "free after loading %s, to be kept free %s x (1 - %.3f) = %s",
                        vp_doctor_bytes(d, after), vp_doctor_bytes(d, before), (double)share / 1e9,
-                       after < kept ? "-" : "",
-                       vp_doctor_bytes(d, after < kept ? kept - after : after - kept));
-    }
-    if (known && before > 0)
-        vp_doctor_step(d, f,
-                       flag(d, "--mem-fraction-static",
-                            share_of(less(before, after) + GIB, before)),
-                       "the weights and 1 GiB of cache");
+                       vp_doctor_bytes(d, kept));
+    if (known && after < kept + GIB)
+        vp_doctor_step(
+            d, f, flag(d, "--mem-fraction-static", share_of(less(before, after) + GIB, before)),
+            "the weights and 1 GiB of cache");
     else
         vp_doctor_step(d, f, "--mem-fraction-static", "a larger one");
     vp_doctor_step_fit(d, f, "", "what else would fit: formats, more cards");
@@ -186,7 +184,8 @@ static void sglang_capture(struct vp_doctor *d) {
     if (vp_doctor_fact(&left, d, VP_LOG_FREE_AFTER_POOL, NULL))
         vp_doctor_line(d, f, "left beside weights and cache: %s", vp_doctor_bytes(d, left));
     vp_doctor_step(d, f, "--mem-fraction-static", "a smaller one leaves more");
-    vp_doctor_step(d, f, "--cuda-graph-max-bs", "smaller captured batches; --disable-cuda-graph: none");
+    vp_doctor_step(d, f, "--cuda-graph-max-bs 8",
+                   "few captured batches; --disable-cuda-graph: none");
     vp_doctor_step_fit(d, f, "", "what to change so that it fits, ranked");
 }
 
@@ -205,8 +204,9 @@ static void nccl(struct vp_doctor *d) {
         d, VP_CAUSE_COMMUNICATION, VP_LIKELY,
         "Communicators take their buffers from the driver, outside PyTorch, often after an engine "
         "has taken its share.");
-    vp_doctor_step(d, f, "--gpu-memory-utilization, --mem-fraction-static",
-                   "a smaller one leaves memory for them");
+    vp_doctor_step(d, f, NULL,
+                   "a smaller --gpu-memory-utilization (vLLM) or --mem-fraction-static (SGLang) "
+                   "leaves memory for them");
     vp_doctor_step(d, f, "NCCL_BUFFSIZE=1048576 NCCL_MAX_NCHANNELS=8",
                    "smaller and fewer buffers (RCCL reads the same names)");
     vp_doctor_step(d, f, "NCCL_DEBUG=INFO ...", "which call fails, and on which rank");

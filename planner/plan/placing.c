@@ -4,7 +4,7 @@
 
 #include "planner/base/sum.h"
 
-enum { MOST_STEPS = 2000000 };
+enum { MOST_STEPS = 1000000 };
 
 /* Lexicographic, the smaller the better. */
 struct score {

@@ -47,24 +47,40 @@ void vp_serve_load_of(struct vp_serve_load *out, const struct vp_result *result)
 
 /* ---- the constants ---- */
 
-int vp_serving_generation(const char *engine, const struct vp_version *version) {
-    static const struct {
-        const char *engine, *since;
-    } ROWS[] = {
+static const struct generation {
+    const char *engine, *since;
+} GENERATIONS[] = {
 #define X(engine, since, why) {#engine, since},
 #include "planner/latency/serving_generations.def"
 #undef X
-    };
+};
+enum { GENERATION_COUNT = sizeof GENERATIONS / sizeof *GENERATIONS };
+
+int vp_serving_generation(const char *engine, const struct vp_version *version) {
     int generation = 0;
 
-    for (size_t i = 0; i < sizeof ROWS / sizeof *ROWS; i++) {
+    for (int i = 0; i < GENERATION_COUNT; i++) {
         struct vp_version since;
-        if (!vp_text_eq(engine, ROWS[i].engine) || !vp_version_parse(&since, ROWS[i].since))
+        if (!vp_text_eq(engine, GENERATIONS[i].engine) ||
+            !vp_version_parse(&since, GENERATIONS[i].since))
             continue;
         if (version->kind != since.kind || vp_version_compare(*version, since) >= 0)
             generation++;
     }
     return generation;
+}
+
+void vp_serving_generation_span(const char *engine, int generation, const char **from,
+                                const char **until) {
+    *from = *until = NULL;
+    for (int i = 0, begun = 0; i < GENERATION_COUNT; i++) {
+        if (!vp_text_eq(engine, GENERATIONS[i].engine))
+            continue;
+        if (++begun == generation)
+            *from = GENERATIONS[i].since;
+        else if (begun == generation + 1)
+            *until = GENERATIONS[i].since;
+    }
 }
 
 /* Those of this card, of this engine, of the scenario's generation; NULL: none. */
@@ -114,8 +130,8 @@ static void add_part(struct part *p, const char *name, double us) {
 }
 
 static void set_parts(struct vp_latency *out, const struct vp_pass *pass,
-                      const struct vp_serving_fit *fit, enum vp_basis basis) {
-    struct part p = {out, fit->tpot_spread, basis};
+                      const struct vp_serving_fit *fit, double spread, enum vp_basis basis) {
+    struct part p = {out, spread, basis};
     double scale = fit->kernel_scale;
 
     add_part(&p, "linear layers", pass->linear.likely * scale);
@@ -136,6 +152,20 @@ static double output_rate(const struct vp_serve_load *load, double first_us, dou
     return load->running * load->data * load->output * copies / one * 1e6;
 }
 
+/* Constants of other cards beside kernels of the card's class: both may be off. The share that the
+ * kernels have in a pass is as unsure as they are. */
+static double class_spread(double spread, const struct vp_pass *pass,
+                           const struct vp_serving_fit *fit) {
+    double us = vp_pass_us(pass, fit), factors[VP_PASS_TERMS];
+    double likely = pass->linear.likely + pass->experts.likely + pass->attention.likely;
+    double high = pass->linear.high + pass->experts.high + pass->attention.high;
+
+    vp_pass_factors(factors, pass);
+    double share = us > 0 ? fit->kernel_scale * factors[0] / us : 0;
+    double kernels = likely > 0 ? share * log(high / likely) : 0;
+    return exp(sqrt(log(spread) * log(spread) + kernels * kernels));
+}
+
 static void from_constants(struct vp_latency *out, const struct vp_serve_terms *terms,
                            const struct vp_serve_load *load, const struct vp_serving_fit *fit,
                            enum vp_basis basis) {
@@ -143,14 +173,20 @@ static void from_constants(struct vp_latency *out, const struct vp_serve_terms *
     double step = vp_pass_us(&terms->decode, fit), tpot = vp_tpot_us(terms, fit);
     double first = vp_ttft_us(terms, load, fit);
     double waiting = vp_waiting_us(terms, load, fit);
+    double spread = fit->tpot_spread, ttft_spread = fit->ttft_spread;
 
-    out->step_ms = estimate(step / 1e3, fit->tpot_spread, basis);
-    out->tpot_ms = estimate(tpot / 1e3, fit->tpot_spread, basis);
-    out->ttft_ms = estimate((first + waiting) / 1e3, fit->ttft_spread, basis);
-    out->decode_tokens_per_s = estimate(output_rate(load, first, tpot), fit->tpot_spread, basis);
+    if (basis == VP_BASIS_CLASS) {
+        spread = class_spread(spread, &terms->decode, fit);
+        ttft_spread = class_spread(ttft_spread, &terms->first, fit);
+    }
+
+    out->step_ms = estimate(step / 1e3, spread, basis);
+    out->tpot_ms = estimate(tpot / 1e3, spread, basis);
+    out->ttft_ms = estimate((first + waiting) / 1e3, ttft_spread, basis);
+    out->decode_tokens_per_s = estimate(output_rate(load, first, tpot), spread, basis);
     out->prefill_tokens_per_s = estimate(
-        load->prompt * copies * 1e6 / vp_pass_us(&terms->alone, fit), fit->tpot_spread, basis);
-    set_parts(out, &terms->decode, fit, basis);
+        load->prompt * copies * 1e6 / vp_pass_us(&terms->alone, fit), spread, basis);
+    set_parts(out, &terms->decode, fit, spread, basis);
 }
 
 /* What kernels take at the least that any of their class takes, and nothing beside them. */

@@ -58,11 +58,15 @@ static int aborts(void *context, int fd) {
     abort();
 }
 
+static _Noreturn void sleep_on(void) {
+    for (;;)
+        pause();
+}
+
 static int hangs(void *context, int fd) {
     (void)context;
     send_some(fd);
-    for (;;)
-        pause();
+    sleep_on();
 }
 
 /* Sends all, then does not end. */
@@ -70,8 +74,7 @@ static int hangs_at_the_end(void *context, int fd) {
     (void)context;
     send_some(fd);
     close(fd);
-    for (;;)
-        pause();
+    sleep_on();
 }
 
 static int half_a_record(void *context, int fd) {
@@ -152,10 +155,8 @@ static void may_talk(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends),
-        cmocka_unit_test(dies),
-        cmocka_unit_test(is_stopped),
-        cmocka_unit_test(is_stopped_at_the_end),
+        cmocka_unit_test(ends),       cmocka_unit_test(dies),
+        cmocka_unit_test(is_stopped), cmocka_unit_test(is_stopped_at_the_end),
         cmocka_unit_test(may_talk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,7 +54,8 @@ static void rounding(void **state) {
             assert_int_equal(vp_fp8_code((float)middle, fnuz), even);
             assert_int_equal(vp_fp8_code(nextafterf((float)middle, 0), fnuz), code);
             assert_int_equal(vp_fp8_code(nextafterf((float)middle, 1e9F), fnuz), code + 1);
-            assert_int_equal(vp_fp8_code(-nextafterf((float)middle, 1e9F), fnuz), 0x80 | (code + 1));
+            assert_int_equal(vp_fp8_code(-nextafterf((float)middle, 1e9F), fnuz),
+                             0x80 | (code + 1));
         }
         assert_int_equal(vp_fp8_code(1e30F, fnuz), top);
         assert_int_equal(vp_fp8_code(-INFINITY, fnuz), 0x80 | top);

@@ -11,8 +11,8 @@
 struct script {
     double now_us, started_us;
     double us;                /* of one round */
-    double cold_us;           /* more in the first rounds, */
-    uint64_t cold_rounds;     /* so many */
+    double cold_us;           /* more in the first round, less and less */
+    uint64_t cold_rounds;     /* in so many */
     double every_third_us;    /* more in every third batch */
     double creep;             /* of each batch over the one before */
     uint64_t rounds, batches; /* counted */
@@ -39,8 +39,8 @@ static enum vp_dev_status work(void *task, uint64_t round) {
     assert_int_equal(round, s->rounds);
     s->rounds++;
     s->now_us += s->us * (1 + s->creep * (double)s->batches);
-    if (s->rounds <= s->cold_rounds)
-        s->now_us += s->cold_us;
+    if (s->rounds <= s->cold_rounds) /* clocks rise */
+        s->now_us += s->cold_us * (double)(s->cold_rounds - s->rounds) / (double)s->cold_rounds;
     return s->fails_at && s->rounds >= s->fails_at ? VP_DEV_FAILED : VP_DEV_OK;
 }
 
