@@ -91,6 +91,10 @@ const char *vp_llama_command(struct vp_arena *arena, const struct vp_scenario *s
         vp_buf_printf(&out, " --n-cpu-moe %" PRIu64, l->cpu_moe_layers);
     if (l->shares > 0)
         vp_buf_printf(&out, " -ts %s", vp_llama_shares(arena, l));
+    /* a number of slots that is given divides the cache among them, unless this stands beside it */
+    if (l->unified && l->slots > 1 && !s->engine.rules.llama.always_unified &&
+        !is_given(s, VP_F_KV_UNIFIED))
+        vp_buf_add(&out, " --kv-unified");
     pass_on(&out, s);
     return vp_buf_text(&out);
 }

@@ -79,8 +79,8 @@ static int choice(struct reader *r, const struct vp_node *map, const char *key,
 
 static void read_gqa(struct reader *r, struct vp_attention *a, const struct vp_node *map,
                      bool whole) {
-    static const char *const keys[] = {"kind",   "heads", "kv_heads", "head_dim", "v_head_dim",
-                                       "window", "bias",  "qk_norm",  NULL};
+    static const char *const keys[] = {"kind",   "heads", "kv_heads", "head_dim",   "v_head_dim",
+                                       "window", "bias",  "qk_norm",  "rotary_dim", NULL};
 
     known_keys(r, map, keys);
     a->kind = VP_ATTENTION_GQA;
@@ -95,6 +95,7 @@ static void read_gqa(struct reader *r, struct vp_attention *a, const struct vp_n
     a->window = size(r, map, "window", false);
     a->qkv_bias = a->out_bias = flag(r, map, "bias", false);
     a->qk_norm = flag(r, map, "qk_norm", false) ? VP_QK_NORM_HEAD : VP_QK_NORM_NONE;
+    a->rotary_dim = size(r, map, "rotary_dim", false);
 }
 
 static void read_mla(struct reader *r, struct vp_attention *a, const struct vp_node *map,
@@ -276,5 +277,8 @@ enum vp_status vp_blocks_read(struct vp_ctx *ctx, struct vp_model *out,
     strncpy(plain.name, vp_dtype_name(out->dtype), sizeof plain.name - 1);
     vp_model_scheme(out, &plain);
     vp_model_fold(ctx, out, layers, count);
+    for (uint32_t i = 0; i < out->block_count; i++)
+        if (out->blocks[i].attention.rotary_dim > 0)
+            out->rotary_positions = out->max_position;
     return VP_OK;
 }

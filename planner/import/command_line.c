@@ -40,6 +40,7 @@ struct command {
     struct vp_node *root;  /* the scenario */
     struct vp_node *args;  /* engine.args */
     struct vp_node *model; /* NULL: none was named yet */
+    bool has_placeholder;  /* the name is still to be filled in: MODEL, MODEL.gguf */
 };
 
 /* ---- what it starts ---- */
@@ -212,7 +213,16 @@ static bool names_model(enum vp_engine_kind engine, const char *key) {
     }
 }
 
+/* What --emit writes for a model without a name: settings say which it is. */
+static bool is_placeholder(const char *text) {
+    return vp_text_eq(text, "MODEL") || vp_text_eq(text, "MODEL.gguf");
+}
+
 static void set_model(struct command *c, const char *text, struct vp_pos pos) {
+    if (is_placeholder(text)) {
+        c->has_placeholder = true;
+        return;
+    }
     if (c->engine == VP_ENGINE_OLLAMA)
         text = vp_ollama_file(c->ctx, text, vp_shell_variable(&c->text, "OLLAMA_MODELS"));
     c->model = vp_node_scalar(c->ctx, VP_NODE_TEXT, text, pos);
@@ -266,7 +276,7 @@ static void read_words(struct command *c) {
             read_option(c);
             continue;
         }
-        if (!c->model && c->engine != VP_ENGINE_LLAMA_CPP)
+        if (!c->model && !c->has_placeholder && c->engine != VP_ENGINE_LLAMA_CPP)
             set_model(c, word->text, word->pos);
         c->at++;
     }
@@ -334,6 +344,8 @@ static enum vp_status read_engine(struct command *c) {
     read_words(c);
     if (c->args->count > 0)
         vp_recipe_set(c->ctx, c->root, "engine.args", c->args);
+    if (c->has_placeholder)
+        return VP_OK;
     if (!c->model) {
         vp_diag_add(c->ctx->diags, VP_D_MISSING_VALUE, &pos, "the command names no model");
         vp_diag_hint(c->ctx->diags, c->engine == VP_ENGINE_LLAMA_CPP

@@ -288,11 +288,14 @@ static enum vp_status find_any(struct finding *f, const char *input) {
     struct vp_ctx *ctx = f->ctx;
     const char *wanted;
     struct vp_node *root;
-    if (vp_command_line_is(ctx, input) && vp_io_kind(ctx, input) == VP_FILE_NONE)
-        return find_made(f, vp_command_line_read(ctx, &root, input), root);
+    if (vp_command_line_is(ctx, input) && vp_io_kind(ctx, input) == VP_FILE_NONE) {
+        enum vp_status status = vp_command_line_read(ctx, &root, input);
+        return find_made(f, status, root);
+    }
     if (vp_modelfile_is(input)) {
+        enum vp_status status = vp_modelfile_read(ctx, &root, input);
         f->out->base = vp_io_dirname(ctx, input);
-        return find_made(f, vp_modelfile_read(ctx, &root, input), root);
+        return find_made(f, status, root);
     }
     const char *path = vp_document_expand(ctx, split_name(ctx, &wanted, input));
     bool from_stdin = strcmp(path, "-") == 0;

@@ -66,8 +66,9 @@ static void read_line(struct modelfile *m, const char *line) {
         struct vp_pos pos = {m->path, m->line, (uint32_t)(at - line) + 2};
         if (!*model)
             fault(m, "FROM names no model", "for example FROM ./model.gguf");
-        vp_node_set(m->ctx, m->root, "model", pos,
-                    vp_node_scalar(m->ctx, VP_NODE_TEXT, model, pos));
+        if (!vp_text_eq(model, "MODEL.gguf")) /* still to be filled in, as --emit writes it */
+            vp_node_set(m->ctx, m->root, "model", pos,
+                        vp_node_scalar(m->ctx, VP_NODE_TEXT, model, pos));
         m->has_model = true;
     } else if (vp_name_eq(first, "parameter")) {
         const char *key = word(m, &at), *value = rest(m, at);

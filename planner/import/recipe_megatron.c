@@ -165,6 +165,8 @@ static struct vp_node *attention(struct script *s, const struct vp_node *args) {
     put_number(s, out, "head_dim", width);
     put_flag(s, out, "bias", !on(args, "disable-bias-linear"));
     put_flag(s, out, "qk_norm", on(args, "qk-layernorm"));
+    if (vp_text_eq(vp_node_text(vp_node_get(args, "position-embedding-type")), "rope"))
+        put_number(s, out, "rotary_dim", width);
     return out;
 }
 
@@ -245,6 +247,14 @@ static void set_hardware(struct script *s, struct vp_recipe *out) {
     vp_node_set(s->ctx, out->scenario, "hardware", s->pos, hardware);
 }
 
+/* Without --bf16 and --fp16 Megatron trains in fp32. */
+static void set_type(struct script *s, struct vp_recipe *out) {
+    const struct vp_node *args = vp_node_get(vp_node_get(out->scenario, "engine"), "args");
+    if (!on(args, "bf16") && !on(args, "fp16"))
+        vp_recipe_set(s->ctx, out->scenario, "train.dtype.parameters",
+                      vp_node_scalar(s->ctx, VP_NODE_TEXT, "fp32", s->pos));
+}
+
 enum vp_status vp_recipe_from_script(struct vp_ctx *ctx, struct vp_recipe *out,
                                      const struct vp_bytes *text, const char *name) {
     struct script *s = VP_NEW(ctx->arena, struct script);
@@ -283,6 +293,7 @@ enum vp_status vp_recipe_from_script(struct vp_ctx *ctx, struct vp_recipe *out,
         return VP_ERR_INPUT;
     }
     vp_node_set(ctx, out->scenario, "model", s->pos, model(s, args));
+    set_type(s, out);
     set_hardware(s, out);
     return VP_OK;
 }

@@ -248,7 +248,8 @@ static void write_arguments(struct vp_writing *w) {
             continue;
         enum vp_field field = vp_engine_arg_field(w->ctx, w->scenario->engine.kind, leaf->path + n);
         if (field < VP_FIELD_COUNT && w->scenario->source[field].origin == VP_ORIGIN_FLAG &&
-            leaf->field != field) {
+            vp_words_leaf(w, vp_field_info(field)->path) != NULL &&
+            !vp_text_starts(vp_field_info(field)->path, "engine.args.")) {
             leaf->written = true; /* the command line says something else */
             continue;
         }

@@ -36,9 +36,10 @@ static bool is_plain(const struct vp_model *m) {
     bool experts = b->moe.kind != VP_MLP_NONE, bias = a->out_bias;
     bool biased = a->qkv_bias == bias && (experts ? !bias && !b->moe.bias : b->mlp.bias == bias);
     bool sized = a->kind == VP_ATTENTION_GQA || a->kind == VP_ATTENTION_MLA;
-    return m->block_count == 1 && sized && biased && b->second.kind == VP_ATTENTION_NONE && a->window == 0 &&
-           !a->sinks && m->extra_count == 0 && m->embedding && m->lm_head && m->hyper == 0 &&
-           m->activation != VP_ACTIVATION_RELU && b->norms == 2 && a->index_heads == 0;
+    return m->block_count == 1 && sized && biased && b->second.kind == VP_ATTENTION_NONE &&
+           a->window == 0 && !a->sinks && m->extra_count == 0 && m->embedding && m->lm_head &&
+           m->hyper == 0 && m->activation != VP_ACTIVATION_RELU && b->norms == 2 &&
+           a->index_heads == 0;
 }
 
 static void put_attention(struct vp_writing *w, const struct vp_attention *a) {
@@ -124,6 +125,14 @@ static void put_zero(struct vp_writing *w) {
     leaf->written = true;
 }
 
+/* Megatron trains in fp32 unless it is told. */
+static void put_type(struct vp_writing *w) {
+    enum vp_dtype type = w->scenario->train.parameters;
+    bool said = vp_words_leaf(w, "engine.args.bf16") || vp_words_leaf(w, "engine.args.fp16");
+    if (!said && (type == VP_DTYPE_BF16 || type == VP_DTYPE_FP16))
+        put(w, type == VP_DTYPE_BF16 ? "bf16" : "fp16", "true");
+}
+
 static void put_arguments(struct vp_writing *w) {
     static const char PREFIX[] = "engine.args.";
     for (uint32_t i = 0; i < w->count; i++) {
@@ -163,5 +172,6 @@ void vp_words_megatron(struct vp_writing *w) {
     }
     put_recompute(w);
     put_zero(w);
+    put_type(w);
     put_arguments(w);
 }
