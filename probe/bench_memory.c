@@ -59,10 +59,13 @@ static enum vp_dev_status graph(struct vp_bench_session *s, uint64_t *out) {
     enum vp_dev_status status = free_now(s, &before);
     if (status == VP_DEV_OK)
         status = b->graph_begin(&s->device);
-    for (unsigned i = 0; status == VP_DEV_OK && i < KERNELS; i++)
-        status = b->launch(&s->device, &empty);
-    if (status == VP_DEV_OK)
-        status = b->graph_end(&s->device, &recorded);
+    if (status == VP_DEV_OK) {
+        for (unsigned i = 0; status == VP_DEV_OK && i < KERNELS; i++)
+            status = b->launch(&s->device, &empty);
+        /* also when a launch failed: what follows must not be recorded */
+        enum vp_dev_status ended = b->graph_end(&s->device, &recorded);
+        status = status == VP_DEV_OK ? ended : status;
+    }
     if (status == VP_DEV_OK)
         status = b->graph_launch(&s->device, recorded);
     if (status == VP_DEV_OK)

@@ -59,7 +59,7 @@ static enum vp_dev_status image(struct vp_dev *device, const char *name, const v
     if (why)
         return vp_dev_fail(device, VP_DEV_NO_LIBRARY,
                            "%s; the kernels for NVIDIA GPUs are compiled by it", why);
-    snprintf(source, VP_DEV_TEXT, "%.40s, compiled by NVRTC", name);
+    snprintf(source, VP_DEV_TEXT, "compiled by NVRTC for %.40s", name);
     return vp_gpu_compile(device, &compiler, options, 1, out);
 }
 

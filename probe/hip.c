@@ -64,7 +64,7 @@ static enum vp_dev_status compiled_image(struct vp_dev *device, const char *name
 
     if (vp_library_open(device->arena, &compiler, folders, &RTC))
         compiler = gpu->library;
-    snprintf(source, VP_DEV_TEXT, "%.40s, compiled by hipRTC", name);
+    snprintf(source, VP_DEV_TEXT, "compiled by hipRTC for %.40s", name);
     return vp_gpu_compile(device, &compiler, options, 2, out);
 }
 
@@ -75,7 +75,7 @@ static enum vp_dev_status image(struct vp_dev *device, const char *name, const v
     if (!ahead)
         return compiled_image(device, name, out, source);
     *out = ahead->words;
-    snprintf(source, VP_DEV_TEXT, "%.40s, built ahead", name);
+    snprintf(source, VP_DEV_TEXT, "built ahead for %.40s", name);
     return VP_DEV_OK;
 }
 

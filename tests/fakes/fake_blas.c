@@ -116,7 +116,7 @@ static float value_at(const struct layout *l, const void *data, uint64_t i) {
 API(hipblasLtMatmul, cublasLtMatmul, (void *h, void *desc, const void *alpha, const void *a, void *la, const void *b, void *lb, const void *beta, const void *c, void *lc, void *d, void *ld, const void *algorithm, void *workspace, size_t bytes, void *stream)) {
     static const double MOST = 1 << 23;
     static const unsigned MOST_RUNS = 2;
-    static unsigned runs[2];
+    static unsigned runs[3];
     const struct product *p = desc;
     const struct layout *first = la, *second = lb, *out = ld;
     double amount = (double)first->rows * (double)first->columns * (double)second->columns;
@@ -127,7 +127,7 @@ API(hipblasLtMatmul, cublasLtMatmul, (void *h, void *desc, const void *alpha, co
         out->rows != first->columns || out->columns != second->columns)
         return 1;
     fake_pass(5 + amount / 100e6);
-    if (amount > MOST || runs[is_fp8(first->type)]++ >= MOST_RUNS)
+    if (amount > MOST || runs[is_fp8(first->type) ? 2 : first->type == R_16BF]++ >= MOST_RUNS)
         return 0;
     float scale = script_number("wrong", 0) > 0 ? 1.5F : 1.0F;
     for (unsigned i = 0; i < 2; i++)

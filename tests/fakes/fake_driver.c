@@ -358,8 +358,8 @@ API(int, hipStreamBeginCapture, cuStreamBeginCapture_v2, (void *s, int mode)) {
 
 API(int, hipStreamEndCapture, cuStreamEndCapture, (void *s, void **out)) {
     (void)s;
+    capturing = false; /* also when it fails */
     TROUBLE;
-    capturing = false;
     *out = &graph;
     return 0;
 }
