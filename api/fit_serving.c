@@ -239,8 +239,8 @@ enum vp_status vp_fit_serving(struct vp_ctx *outer, struct vp_calibration *calib
         VP_NEW_ARRAY(ctx.arena, (size_t)ENGINE_COUNT * GENERATIONS, struct vp_serving_fit);
     calibration->serving_count = 0;
     for (int i = 0; i < ENGINE_COUNT * GENERATIONS; i++) {
-        struct generation of = {ENGINES[i / GENERATIONS], GENERATIONS - 1 - i % GENERATIONS,
-                                {NULL, 0, 0}, NULL, NULL};
+        struct generation of = {
+            ENGINES[i / GENERATIONS], GENERATIONS - 1 - i % GENERATIONS, {NULL, 0, 0}, NULL, NULL};
         take_rows(&f, &of);
         if (fit_generation(&f, &calibration->serving[calibration->serving_count], &of,
                            names_of(&ctx, tables, count)))

@@ -62,12 +62,14 @@ static bool card_holds(struct vp_situation *s, const struct vp_node *row) {
     const struct vp_gpu *gpu = &s->scenario->hardware.gpu;
     const struct vp_node *vendor = vp_node_get(row, "vendor"), *arch = vp_node_get(row, "arch");
     const struct vp_node *least = vp_node_get(row, "min_gib"), *most = vp_node_get(row, "max_gib");
-    const struct vp_node *except = vp_node_get(row, "not_gpu");
+    const struct vp_node *except = vp_node_get(row, "not_gpu"), *only = vp_node_get(row, "gpu");
     uint64_t gib = s->scenario->hardware.memory_bytes >> 30, bound;
 
     if (vendor && !vp_text_eq(vp_node_text(vendor), gpu->vendor))
         return false;
     if (arch && !list_has(arch, gpu->arch))
+        return false;
+    if (only && !(gpu->id && list_has(only, gpu->id)))
         return false;
     if (vp_node_u64(&bound, least) && gib < bound)
         return false;

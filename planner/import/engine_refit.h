@@ -1,11 +1,11 @@
-/* What one run says of an engine's overheads, put into that engine's profile: the class of this
- * card gets a row of its own, whose intervals lie around what was measured and are narrower.
+/* What runs say of an engine's overheads, put into that engine's profile: this card gets a row of
+ * its own, above the row of its class, with intervals around what was measured.
  *
- * A class interval is the spread over cards, models and settings of the class. One run shows where
- * this card stands, not how far its models spread: the middle moves to what was measured, and the
- * half-widths become half of the class's with one run, a third with two, and so on. The interval
- * always holds the measured value. A profile that was refit before is refined: its row says how
- * many runs it rests on.
+ * The row keeps what each run would have needed (`runs`), so that every run more counts as much as
+ * the first. Likely is the median of the class's value and all runs. The interval holds all runs,
+ * the class's value, and beyond these the class's half-widths divided by the root of runs + 1. A
+ * class interval is the spread over cards, models and settings; runs of one card differ in models
+ * and settings, too, so it narrows no faster than what a few runs can show.
  *
  * Left out: activation and cache rules, which depend on the model more than on the card. */
 #ifndef VP_IMPORT_ENGINE_REFIT_H

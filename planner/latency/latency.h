@@ -29,6 +29,7 @@ struct vp_latency {
     struct vp_time_part part[VP_TIME_PARTS]; /* of step_ms */
     uint32_t parts;
     const char *why; /* of the basis: which calibration, or what is missing; NULL: none */
+    bool beyond_probe; /* measuring the card would not tell what is missing */
 };
 
 #endif

@@ -10,6 +10,9 @@ static const double ROBUST = 0.15; /* relative error beyond which a row pulls wi
 /* Weight of a constant of the class beside rows: as one row whose error would be 0.5 where those of
  * rows are 0.1. */
 static const double BELIEF = 0.04;
+/* Kernels of a class reach 0.8 of the memory's rate (planner/latency/classes.def): less would be
+ * faster than the card. */
+static const double LEAST_SCALE = 0.8;
 enum { NONE_LEFT_OUT = UINT32_MAX };
 
 /* ---- non-negative least squares ---- */
@@ -25,6 +28,7 @@ struct system {
     uint32_t count;
     int terms;
     double prior[MAX_TERMS]; /* 0: nothing believed */
+    double least[MAX_TERMS];
 };
 
 static double residual(const struct system *s, const struct equation *e, const double *x) {
@@ -34,8 +38,10 @@ static double residual(const struct system *s, const struct equation *e, const d
     return sum;
 }
 
-/* Minimises x'Gx/2 - h'x over x >= 0 by coordinates; G is small and positive on its diagonal. */
-static void descend(double *x, double g[MAX_TERMS][MAX_TERMS], const double *h, int n) {
+/* Minimises x'Gx/2 - h'x over x >= least by coordinates; G is small and positive on its diagonal.
+ */
+static void descend(double *x, double g[MAX_TERMS][MAX_TERMS], const double *h, const double *least,
+                    int n) {
     for (int sweep = 0; sweep < SWEEPS; sweep++) {
         double moved = 0;
         for (int j = 0; j < n; j++) {
@@ -44,7 +50,7 @@ static void descend(double *x, double g[MAX_TERMS][MAX_TERMS], const double *h, 
                 continue;
             for (int k = 0; k < n; k++)
                 slope -= g[j][k] * x[k];
-            double next = fmax(x[j] + slope / g[j][j], 0);
+            double next = fmax(x[j] + slope / g[j][j], least[j]);
             moved = fmax(moved, fabs(next - x[j]));
             x[j] = next;
         }
@@ -54,14 +60,15 @@ static void descend(double *x, double g[MAX_TERMS][MAX_TERMS], const double *h, 
 }
 
 static void solve(double *x, const struct system *s) {
-    double scale[MAX_TERMS];
+    double scale[MAX_TERMS], least[MAX_TERMS];
 
     for (int j = 0; j < s->terms; j++) {
         scale[j] = 0;
         for (uint32_t i = 0; i < s->count; i++)
             scale[j] = fmax(scale[j], s->rows[i].factor[j]);
         scale[j] = scale[j] > 0 ? 1 / scale[j] : 1;
-        x[j] = 0;
+        least[j] = s->least[j] / scale[j];
+        x[j] = s->least[j];
     }
     for (int round = 0; round < ROUNDS; round++) {
         double g[MAX_TERMS][MAX_TERMS] = {{0}}, h[MAX_TERMS] = {0}, y[MAX_TERMS];
@@ -84,7 +91,7 @@ static void solve(double *x, const struct system *s) {
             }
             y[j] = x[j] / scale[j];
         }
-        descend(y, g, h, s->terms);
+        descend(y, g, h, least, s->terms);
         for (int j = 0; j < s->terms; j++)
             x[j] = y[j] * scale[j];
     }
@@ -113,7 +120,7 @@ static double total_factors(double *out, const struct vp_served *r,
 
 static void set_passes(struct system *s, const struct vp_serve_fit_rows *rows, uint32_t without,
                        const struct vp_serving_fit *fit) {
-    *s = (struct system){.rows = s->rows, .terms = VP_PASS_TERMS};
+    *s = (struct system){.rows = s->rows, .terms = VP_PASS_TERMS, .least = {LEAST_SCALE}};
     for (uint32_t i = 0; i < rows->count; i++) {
         const struct vp_served *r = &rows->row[i];
         struct equation *e = &s->rows[s->count];
@@ -149,7 +156,8 @@ static void set_firsts(struct system *s, const struct vp_serve_fit_rows *rows, u
     }
 }
 
-/* Solves for constants that a function names, those of `believed` deciding where rows say nothing. */
+/* Solves for constants that a function names, those of `believed` deciding where rows say nothing.
+ */
 static void solve_for(struct system *s, struct vp_serving_fit *out,
                       double *constant(struct vp_serving_fit *, int),
                       const struct vp_serving_fit *believed) {
@@ -252,7 +260,7 @@ static double spread_of(double log_ratio, bool held_out, double prior) {
 
 /* The constants of the class with those of a pass times one factor, the median of what the rows
  * took over what the class says. */
-static bool scale_prior(struct vp_arena *arena, struct vp_serving_fit *out,
+static bool scale_prior(struct vp_arena *arena, struct system *s, struct vp_serving_fit *out,
                         const struct vp_serve_fit_rows *rows, const struct vp_serving_fit *prior) {
     double *ratios = VP_NEW_ARRAY(arena, rows->count, double), factor;
     struct vp_serving_fit scaled = *prior;
@@ -268,6 +276,9 @@ static bool scale_prior(struct vp_arena *arena, struct vp_serving_fit *out,
     factor = quantile(ratios, count, 0.5);
     for (int j = 0; j < VP_PASS_TERMS; j++)
         *vp_pass_constant(&scaled, j) *= factor;
+    set_firsts(s, rows, NONE_LEFT_OUT, &scaled);
+    if (s->count >= VP_SERVE_FIT_SCALE_ROWS)
+        solve_for(s, &scaled, vp_first_constant, prior);
     scaled.engine = out->engine;
     *out = scaled;
     vp_serve_fit_judge(arena, &out->tpot, &out->ttft, rows, out);
@@ -284,7 +295,7 @@ bool vp_serve_fit(struct vp_arena *arena, struct vp_serving_fit *out,
     bool held_out = rows->groups > 1;
 
     if (!solve_all(&system, out, rows, NONE_LEFT_OUT, prior))
-        return prior && rows->count > 0 && scale_prior(arena, out, rows, prior);
+        return prior && rows->count > 0 && scale_prior(arena, &system, out, rows, prior);
     vp_serve_fit_judge(arena, &out->tpot, &out->ttft, rows, out);
     for (uint32_t g = 0; g < rows->groups; g++) {
         if (!held_out)

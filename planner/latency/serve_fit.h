@@ -29,8 +29,9 @@ struct vp_serve_fit_rows {
 enum { VP_SERVE_FIT_LEAST_ROWS = 6, VP_SERVE_FIT_SCALE_ROWS = 3 };
 
 /* prior: the class's constants, NULL: none. With fewer rows than LEAST_ROWS only one factor on the
- * class's constants of a pass is found; false: not even that, too few rows. Fills the constants, tpot and ttft
- * (errors on the rows themselves) and the spreads (of rows whose group was left out, nine in ten).
+ * class's constants of a pass is found; false: not even that, too few rows. Fills the constants,
+ * tpot and ttft (errors on the rows themselves) and the spreads (of rows whose group was left out,
+ * nine in ten).
  */
 bool vp_serve_fit(struct vp_arena *arena, struct vp_serving_fit *out,
                   const struct vp_serve_fit_rows *rows, const struct vp_serving_fit *prior);

@@ -498,7 +498,7 @@ static void streams(struct vp_train_pass *out, const struct vp_train_place *plac
 
 /* Softmax, the choice, masks, counts of tokens, sorting, the balancing loss: small kernels
  * (megatron/core/transformer/moe, router.py and moe_utils.py). */
-static const double ROUTER_LAUNCHES = 24;
+static const double ROUTER_LAUNCHES = 40;
 
 /* Tokens are put in the order of their experts and back again, on the sender's side and, behind the
  * all-to-all, on the experts'. */
