@@ -55,7 +55,8 @@ static double kept(const struct vp_search *search, const struct vp_trial *t) {
            (double)vp_max(base->serve.concurrency, 1);
 }
 
-/* Each field once, the last value, as later settings replace earlier ones. */
+/* Each field once, the last value, as later settings replace earlier ones; what the scenario says
+ * already is left out. */
 static void set_patch(struct vp_search *search, struct vp_proposal *p, const struct vp_setting *set,
                       size_t count) {
     p->patch = VP_NEW_ARRAY(search->ctx->arena, count + 1, struct vp_patch);
@@ -63,7 +64,7 @@ static void set_patch(struct vp_search *search, struct vp_proposal *p, const str
         bool later = false;
         for (size_t k = i + 1; k < count; k++)
             later |= vp_text_eq(set[k].path, set[i].path);
-        if (!later)
+        if (!later && !vp_search_says(search, &set[i]))
             p->patch[p->patches++] = (struct vp_patch){set[i].path, set[i].value};
     }
 }
@@ -86,6 +87,34 @@ struct vp_proposal vp_pick_proposal(struct vp_search *search, const struct vp_pi
     p.kept = kept(search, trial);
     p.command = vp_search_command(search, p.patch, p.patches);
     return p;
+}
+
+/* ---- answers ---- */
+
+void vp_outcome_begin(struct vp_search *search, struct vp_outcome *out, enum vp_question question,
+                      const char *goal, const struct vp_result *base) {
+    *out = (struct vp_outcome){.question = question, .goal = goal, .base = base};
+    vp_search_try(search, &out->now, NULL, 0);
+    out->slos = search->slo.count;
+    out->slo = VP_NEW_ARRAY(search->ctx->arena, out->slos + 1, struct vp_patch);
+    for (uint32_t i = 0; i < out->slos; i++)
+        out->slo[i] = (struct vp_patch){search->slo.limit[i].name, search->slo.limit[i].text};
+}
+
+void vp_outcome_end(struct vp_search *search, struct vp_outcome *out) {
+    const struct vp_device *worst = &out->base->devices[out->base->worst];
+    const struct vp_trial *best = out->count > 0 ? &out->item[0].trial : &out->now;
+
+    if (out->count == 0 && !(out->question == VP_ASK_CHANGES && vp_trial_may_fit(&out->now)))
+        out->verdict = VP_DOES_NOT_FIT;
+    else
+        out->verdict = vp_trial_fits(best) ? VP_FITS : VP_AT_RISK;
+    out->slo_state = best->slo;
+    out->short_bytes = vp_above(worst->need.high, worst->usable_bytes);
+    out->short_text = out->now.slo >= VP_SLO_UNLIKELY && out->now.verdict != VP_DOES_NOT_FIT
+                          ? vp_slo_text(search->ctx->arena, &search->slo, &out->now)
+                          : out->base->reason_text;
+    out->tried = search->tried;
 }
 
 /* ---- which are better ---- */
@@ -140,6 +169,7 @@ static int by_rank(const void *x, const void *y) {
     const struct vp_proposal *a = x, *b = y;
     uint32_t last = a->changes < b->changes ? a->changes : b->changes;
 
+    BY(!vp_trial_fits(&a->trial), !vp_trial_fits(&b->trial));
     BY(a->trial.verdict, b->trial.verdict);
     BY(a->trial.slo, b->trial.slo);
     if (a->most > 0) {

@@ -42,6 +42,11 @@ size_t vp_pick_settings(struct vp_setting *out, const struct vp_pick *pick,
 struct vp_proposal vp_pick_proposal(struct vp_search *search, const struct vp_pick *pick,
                                     const struct vp_lever_value *more,
                                     const struct vp_trial *trial);
+/* Begins an answer: the question, the scenario as it is, what was promised. */
+void vp_outcome_begin(struct vp_search *search, struct vp_outcome *out, enum vp_question question,
+                      const char *goal, const struct vp_result *base);
+/* Verdict and state of the promise from the best proposal; what is short when there is none. */
+void vp_outcome_end(struct vp_search *search, struct vp_outcome *out);
 /* Leaves those that no other beats, the best first. */
 void vp_proposals_rank(struct vp_search *search, struct vp_outcome *out);
 
@@ -49,7 +54,8 @@ void vp_proposals_rank(struct vp_search *search, struct vp_outcome *out);
  */
 struct vp_reach {
     uint64_t sure, likely;
-    bool capped; /* the cap itself fits for sure */
+    bool capped;  /* the cap itself fits for sure */
+    bool by_time; /* one more would fit, but not keep a promise about latency */
 };
 struct vp_reach vp_find_reach(struct vp_search *search, const struct vp_pick *pick,
                               enum vp_field field);

@@ -34,7 +34,7 @@ static void try_pick(const struct state *st, struct vp_trial *out, const struct 
 static bool is_needless(const struct state *st, const struct vp_pick *pick) {
     for (uint32_t i = st->set_begin; i < st->count; i++) {
         const struct kept *k = &st->item[i];
-        bool milder = k->trial.verdict == VP_FITS;
+        bool milder = vp_trial_fits(&k->trial);
         for (uint32_t c = 0; c < pick->count && milder; c++) {
             uint32_t grade = pick->value[c].grade;
             milder = k->grade[c] < grade ||
@@ -54,13 +54,25 @@ static void note_nearest(struct state *st, const struct vp_pick *pick, const str
     st->nearest_trial = *t;
 }
 
+/* Need never grows towards its later values (tests/unit/test_find.c); nor does the time that is
+ * promised, where the workload itself shrinks. */
+static bool is_monotone(const struct state *st, const struct vp_lever *lever) {
+    bool workload = lever->id == VP_LEVER_CONCURRENCY || lever->id == VP_LEVER_CONTEXT ||
+                    lever->id == VP_LEVER_LENGTH;
+
+    if (st->search->slo.count > 0)
+        return workload;
+    return lever->how == VP_HOW_HALVES || lever->id == VP_LEVER_SEQUENCES ||
+           lever->id == VP_LEVER_MICRO;
+}
+
 /* The largest number of one lever that still fits, between this value and the next milder one. */
 static void refine(const struct state *st, struct vp_pick *pick, struct vp_trial *trial,
                    uint32_t at) {
     const struct vp_lever *lever = pick->lever[at];
     uint64_t yes = pick->value[at].number, no = lever->present;
 
-    if (lever->how != VP_HOW_HALVES)
+    if (lever->how != VP_HOW_HALVES || !is_monotone(st, lever))
         return;
     for (uint32_t v = 0; v < lever->values && lever->value[v].number > yes; v++)
         no = lever->value[v].number;
@@ -107,12 +119,6 @@ static void consider(struct state *st, const struct vp_pick *pick) {
 
 /* ---- all of them ---- */
 
-/* Need never grows towards its later values (tests/unit/test_find.c). */
-static bool is_monotone(const struct vp_lever *lever) {
-    return lever->how == VP_HOW_HALVES || lever->id == VP_LEVER_SEQUENCES ||
-           lever->id == VP_LEVER_MICRO;
-}
-
 /* Values are walked lever by lever, monotone ones innermost: where the strongest of those does not
  * fit, none does. */
 struct walk {
@@ -127,11 +133,11 @@ static struct walk walk_of(struct state *st, struct vp_pick *pick) {
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < pick->count; i++)
-        if (!is_monotone(pick->lever[i]))
+        if (!is_monotone(st, pick->lever[i]))
             w.order[count++] = i;
     w.plain = count;
     for (uint32_t i = 0; i < pick->count; i++)
-        if (is_monotone(pick->lever[i]))
+        if (is_monotone(st, pick->lever[i]))
             w.order[count++] = i;
     return w;
 }
@@ -159,6 +165,8 @@ static void walk_values(const struct walk *w, uint32_t at) {
         return;
     for (uint32_t v = 0; v < lever->values && !w->st->out->stopped; v++) {
         w->pick->value[place] = lever->value[v];
+        if (lever->value[v].alone && w->pick->count > 1)
+            continue;
         if (at + 1 < w->pick->count)
             walk_values(w, at + 1);
         else if (!is_needless(w->st, w->pick))
@@ -214,7 +222,7 @@ static void collect(struct state *st) {
     out->item = VP_NEW_ARRAY(st->search->ctx->arena, st->count + 1, struct vp_proposal);
     for (uint32_t i = 0; i < st->count; i++) {
         const struct kept *k = &st->item[i];
-        if (st->sure ? k->trial.verdict != VP_FITS : k->pick.count > st->item[0].pick.count)
+        if (st->sure ? !vp_trial_fits(&k->trial) : k->pick.count > st->item[0].pick.count)
             continue;
         out->item[out->count++] = vp_pick_proposal(st->search, &k->pick, NULL, &k->trial);
     }
@@ -231,14 +239,10 @@ void vp_find_changes(struct vp_search *search, struct vp_outcome *out, const str
     struct vp_arena *arena = search->ctx->arena;
     struct vp_lever *levers = VP_NEW_ARRAY(arena, VP_LEVER_COUNT, struct vp_lever);
     struct state st = {.search = search, .out = out, .lever = levers};
-    struct vp_trial now;
 
-    *out = (struct vp_outcome){.question = VP_ASK_CHANGES, .base = base};
-    vp_search_try(search, &now, NULL, 0);
-    out->verdict = vp_trial_may_fit(&now) ? now.verdict : VP_DOES_NOT_FIT;
+    vp_outcome_begin(search, out, VP_ASK_CHANGES, NULL, base);
     set_limits(search, out);
-    if (!vp_trial_fits(&now)) {
-        const struct vp_device *worst = &base->devices[base->worst];
+    if (!vp_trial_fits(&out->now)) {
         st.levers = vp_levers_of(arena, levers, search->base, gpus);
         st.item = VP_NEW_ARRAY(arena, ROOM, struct kept);
         for (uint32_t n = 1; n <= VP_CHANGES_MOST && !st.sure; n++) {
@@ -246,10 +250,6 @@ void vp_find_changes(struct vp_search *search, struct vp_outcome *out, const str
             walk_sets(&st, &pick, 0, n);
         }
         collect(&st);
-        if (out->count > 0)
-            out->verdict = out->item[0].trial.verdict;
-        out->short_bytes = vp_above(worst->need.high, worst->usable_bytes);
-        out->short_text = base->reason_text;
     }
-    out->tried = search->tried;
+    vp_outcome_end(search, out);
 }

@@ -57,6 +57,18 @@ static bool try_count(struct vp_search *search, struct vp_outcome *out, const ch
     return sure;
 }
 
+/* Why there is none of a card: too little memory, or the engine refuses it. */
+static const char *nothing_text(struct vp_search *search, const char *gpu, bool any) {
+    struct vp_setting set = {"hardware.gpu", gpu, "--gpu"};
+    const char *name = gpu ? gpu : search->base->hardware.gpu.id;
+    const char *why = any ? NULL : vp_search_refusal(search, &set, gpu != NULL);
+
+    if (why)
+        return vp_arena_printf(search->ctx->arena, "%s: %s", name, why);
+    return vp_arena_printf(search->ctx->arena, "%s: no layout of up to %d of them fits", name,
+                           VP_MOST_GPUS);
+}
+
 /* Of one card: the fewest for sure, and nothing that is only at risk with as many or more. */
 static void try_gpu(struct vp_search *search, struct vp_outcome *out, const char *gpu) {
     struct vp_outcome of = {.item = VP_NEW_ARRAY(search->ctx->arena, ROOM, struct vp_proposal)};
@@ -67,9 +79,8 @@ static void try_gpu(struct vp_search *search, struct vp_outcome *out, const char
     for (uint32_t i = 0, left = 0; i < of.count;
          i++) { /* the fewest at risk, the fewest for sure */
         const struct vp_trial *t = &of.item[i].trial;
-        bool more =
-            t->verdict == VP_AT_RISK && (t->gpus > of.item[0].trial.gpus ||
-                                         (sure && t->gpus >= of.item[of.count - 1].trial.gpus));
+        bool more = !vp_trial_fits(t) && (t->gpus > of.item[0].trial.gpus ||
+                                          (sure && t->gpus >= of.item[of.count - 1].trial.gpus));
         if (!more)
             of.item[left++] = of.item[i];
         if (i + 1 == of.count)
@@ -77,9 +88,7 @@ static void try_gpu(struct vp_search *search, struct vp_outcome *out, const char
     }
     vp_proposals_rank(search, &of);
     if (of.count == 0)
-        out->notes[out->note_count++] =
-            vp_arena_printf(search->ctx->arena, "%s: no layout of up to %d of them fits",
-                            gpu ? gpu : search->base->hardware.gpu.id, VP_MOST_GPUS);
+        out->notes[out->note_count++] = nothing_text(search, gpu, of.nearest != NULL);
     for (uint32_t i = 0; i < of.count && out->count < ROOM; i++)
         out->item[out->count++] = of.item[i];
     out->beaten += of.beaten;
@@ -104,9 +113,8 @@ static void sort(struct vp_outcome *out, bool cost) {
         uint32_t k = i;
         for (; k > 0; k--) {
             const struct vp_proposal *before = &out->item[k - 1];
-            bool worse = before->trial.verdict != p.trial.verdict
-                             ? before->trial.verdict > p.trial.verdict
-                             : by_key(before, &p, cost) > 0;
+            bool first = vp_trial_fits(&before->trial), second = vp_trial_fits(&p.trial);
+            bool worse = first != second ? second : by_key(before, &p, cost) > 0;
             if (!worse)
                 break;
             out->item[k] = *before;
@@ -120,8 +128,7 @@ void vp_find_fewest(struct vp_search *search, struct vp_outcome *out, const stru
     struct vp_arena *arena = search->ctx->arena;
     bool priced = false;
 
-    *out = (struct vp_outcome){
-        .question = VP_ASK_FEWEST, .goal = cost ? "cost" : "gpus", .base = base};
+    vp_outcome_begin(search, out, VP_ASK_FEWEST, cost ? "cost" : "gpus", base);
     out->item = VP_NEW_ARRAY(arena, ROOM, struct vp_proposal);
     out->notes = VP_NEW_ARRAY(arena, count + 1, const char *);
     for (size_t i = 0; i < count; i++)
@@ -132,6 +139,5 @@ void vp_find_fewest(struct vp_search *search, struct vp_outcome *out, const stru
     if (cost && !priced && out->count > 0)
         out->notes[out->note_count++] = "no price is known: say --price GPU=PRICE,... (of one "
                                         "device and hour); ranked by count";
-    out->verdict = out->count > 0 ? out->item[0].trial.verdict : VP_DOES_NOT_FIT;
-    out->tried = search->tried;
+    vp_outcome_end(search, out);
 }

@@ -11,17 +11,22 @@ struct walk {
     bool (*holds)(const struct vp_trial *);
 };
 
-static bool holds(const struct walk *w, uint64_t number) {
+static void try_number(const struct walk *w, struct vp_trial *out, uint64_t number) {
     struct vp_setting set[VP_PATCHES_MOST];
     struct vp_arena *arena = w->search->ctx->arena;
     struct vp_arena_mark mark = vp_arena_mark(arena);
-    struct vp_trial trial;
     struct vp_lever_value value =
         vp_lever_workload(arena, w->search->base, w->field, number * w->unit);
     size_t count = vp_pick_settings(set, w->pick, &value);
 
-    vp_search_try(w->search, &trial, set, count);
+    vp_search_try(w->search, out, set, count);
     vp_arena_rewind(arena, mark);
+}
+
+static bool holds(const struct walk *w, uint64_t number) {
+    struct vp_trial trial;
+
+    try_number(w, &trial, number);
     return w->holds(&trial);
 }
 
@@ -90,6 +95,11 @@ struct vp_reach vp_find_reach(struct vp_search *search, const struct vp_pick *pi
 
     reach.sure = furthest(&walk, vp_max(present(base, field) / unit, 1), cap);
     reach.capped = reach.sure == cap;
+    if (search->slo.count > 0 && !reach.capped) {
+        struct vp_trial beyond;
+        try_number(&walk, &beyond, reach.sure + 1);
+        reach.by_time = beyond.made && beyond.verdict == VP_FITS;
+    }
     walk.holds = vp_trial_may_fit;
     reach.likely = reach.capped ? cap : furthest(&walk, vp_max(reach.sure, 1), cap);
     reach.sure *= unit;
@@ -129,6 +139,7 @@ static void add(struct vp_search *search, struct vp_outcome *out, const struct v
     p->most = reach.sure > 0 ? reach.sure : reach.likely;
     p->most_likely = reach.likely;
     p->capped = reach.capped;
+    p->by_time = reach.by_time;
     p->kept = 1; /* the workload is the question */
 }
 
@@ -139,7 +150,7 @@ void vp_find_most(struct vp_search *search, struct vp_outcome *out, const struct
     uint32_t count = vp_levers_of(arena, levers, search->base, NULL);
     struct vp_pick pick = {0};
 
-    *out = (struct vp_outcome){.question = VP_ASK_MOST, .goal = goal_name(field), .base = base};
+    vp_outcome_begin(search, out, VP_ASK_MOST, goal_name(field), base);
     out->item = VP_NEW_ARRAY(arena, 1024, struct vp_proposal);
     add(search, out, &pick, field, 0);
     uint64_t now = out->count > 0 ? out->item[0].most : 0;
@@ -153,6 +164,5 @@ void vp_find_most(struct vp_search *search, struct vp_outcome *out, const struct
         }
     }
     vp_proposals_rank(search, out);
-    out->verdict = out->count > 0 ? out->item[0].trial.verdict : VP_DOES_NOT_FIT;
-    out->tried = search->tried;
+    vp_outcome_end(search, out);
 }

@@ -119,7 +119,10 @@ static void add_words(struct vp_arena *arena, struct vp_lever *lever, const stru
         } else if (lever->values > before && (*at == '<' || (at > ROWS[lever->id].values + length &&
                                                              at[-(ptrdiff_t)length - 1] == '<'))) {
             lever->value[before].grade = lever->values;
+            lever->value[before].size = lever->values;
         }
+        if (lever->values > before)
+            lever->value[before].alone = vp_text_eq(lever->value[before].to, "optimal");
         at += *at != '\0';
     }
 }
@@ -355,6 +358,7 @@ static void make_zero(struct vp_arena *arena, struct vp_lever *lever, const stru
     for (uint64_t z = s->parallel.zero + 1; s->parallel.data > 1 && z <= most; z++) {
         add_word(arena, lever, s, number(arena, z));
         lever->value[lever->values - 1].grade = (uint32_t)z;
+        lever->value[lever->values - 1].size = (double)z;
     }
 }
 

@@ -26,6 +26,7 @@ struct vp_lever_value {
      * one is not wanted. Equal grades: neither replaces the other. */
     uint32_t grade;
     double size; /* how far it goes, for comparing; 0: no degrees */
+    bool alone;  /* takes long to evaluate: tried by itself, not together with other changes */
 };
 
 struct vp_lever {

@@ -30,7 +30,7 @@ bool vp_trial_may_fit(const struct vp_trial *t) {
 }
 
 bool vp_trial_fits(const struct vp_trial *t) {
-    return vp_trial_may_fit(t) && t->verdict == VP_FITS;
+    return vp_trial_may_fit(t) && t->verdict == VP_FITS && t->slo <= VP_SLO_OPEN;
 }
 
 /* ---- figures of a plan ---- */
@@ -150,6 +150,17 @@ const char *vp_search_refusal(struct vp_search *search, const struct vp_setting 
     }
     vp_arena_rewind(&search->arena, mark);
     return why;
+}
+
+bool vp_search_says(const struct vp_search *search, const struct vp_setting *set) {
+    const struct vp_scenario *s = search->base;
+    enum vp_field field = vp_field_find_for(s->engine.kind, set->path);
+
+    if (field == VP_FIELD_COUNT)
+        return false;
+    enum vp_origin origin = s->source[field].origin;
+    return (origin == VP_ORIGIN_DEFAULT || origin >= VP_ORIGIN_FILE) &&
+           vp_text_eq(vp_field_value(search->ctx->arena, s, field), set->value);
 }
 
 /* ---- what to paste ---- */

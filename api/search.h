@@ -42,11 +42,15 @@ void vp_search_try(struct vp_search *search, struct vp_trial *out, const struct 
 /* The whole plan of one candidate, in the context's arena; NULL: it was refused. */
 const struct vp_result *vp_search_plan(struct vp_search *search, const struct vp_setting *set,
                                        size_t count);
-/* The same, also why it was refused: text in the context's arena; NULL: it was not. */
+/* Why a candidate is refused: text in the context's arena; NULL: it is not. */
 const char *vp_search_refusal(struct vp_search *search, const struct vp_setting *set, size_t count);
-/* For sure; and not against a promise about latency that was made. */
+/* The scenario has that value already, given or by a default that depends on nothing: the setting
+ * changes nothing. */
+bool vp_search_says(const struct vp_search *search, const struct vp_setting *set);
+/* For sure; a promise about latency, if there is one, is kept by the likely figures, or nothing but
+ * a bound is known. */
 bool vp_trial_fits(const struct vp_trial *trial);
-/* By the likely figures at least. */
+/* By the likely figures at least; a promise is not broken for sure. */
 bool vp_trial_may_fit(const struct vp_trial *trial);
 /* "vramplan plan INPUT --set ...": what was typed, and the patch. */
 const char *vp_search_command(const struct vp_search *search, const struct vp_patch *patch,

@@ -85,15 +85,23 @@ enum vp_status vp_slo_read(struct vp_ctx *ctx, struct vp_slo *out, const char *t
     return ok ? VP_OK : VP_ERR_INPUT;
 }
 
-static enum vp_slo_state state_of(const struct vp_slo_limit *limit, const struct vp_trial *t) {
+static const struct vp_estimate *estimate_of(const struct vp_slo_limit *limit,
+                                             const struct vp_trial *t) {
     const struct vp_estimate *of[] = {&t->ttft, &t->tpot, &t->step};
-    const struct vp_estimate *e = of[limit->what];
+
+    return of[limit->what];
+}
+
+static enum vp_slo_state state_of(const struct vp_slo_limit *limit, const struct vp_trial *t) {
+    const struct vp_estimate *e = estimate_of(limit, t);
 
     if (e->basis == VP_BASIS_NONE)
         return VP_SLO_OPEN;
     if (e->low > limit->ms)
         return VP_SLO_BROKEN;
-    return e->basis > VP_BASIS_BOUND && e->likely <= limit->ms ? VP_SLO_LIKELY : VP_SLO_OPEN;
+    if (e->basis == VP_BASIS_BOUND)
+        return VP_SLO_OPEN;
+    return e->likely <= limit->ms ? VP_SLO_LIKELY : VP_SLO_UNLIKELY;
 }
 
 enum vp_slo_state vp_slo_check(const struct vp_slo *slo, const struct vp_trial *trial) {
@@ -104,4 +112,21 @@ enum vp_slo_state vp_slo_check(const struct vp_slo *slo, const struct vp_trial *
         worst = state > worst ? state : worst;
     }
     return worst;
+}
+
+const char *vp_slo_text(struct vp_arena *arena, const struct vp_slo *slo,
+                        const struct vp_trial *trial) {
+    for (uint32_t i = 0; i < slo->count; i++) {
+        const struct vp_slo_limit *limit = &slo->limit[i];
+        const struct vp_estimate *e = estimate_of(limit, trial);
+        enum vp_slo_state state = state_of(limit, trial);
+        double ms = state == VP_SLO_BROKEN ? e->low : e->likely;
+        if (state < VP_SLO_UNLIKELY)
+            continue;
+        return vp_arena_printf(arena, "%s=%s is promised, and the mean is %s %.*f ms (%s)",
+                               limit->name, limit->text,
+                               state == VP_SLO_BROKEN ? "at least" : "likely", ms < 20 ? 1 : 0, ms,
+                               vp_basis_name(e->basis));
+    }
+    return NULL;
 }

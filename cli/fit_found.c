@@ -128,6 +128,9 @@ enum vp_exit vp_fit_found_exit(const struct vp_fit_found *f) {
                                          [VP_AT_RISK] = VP_EXIT_INCONCLUSIVE,
                                          [VP_DOES_NOT_FIT] = VP_EXIT_NO};
 
+    if (f->status == VP_OK && f->outcome && f->outcome->verdict == VP_FITS &&
+        f->outcome->slo_state == VP_SLO_OPEN)
+        return VP_EXIT_INCONCLUSIVE; /* it fits, and nobody can say that it is fast enough */
     return f->status == VP_OK ? CODES[vp_fit_found_verdict(f)] : vp_exit_of_status(f->status);
 }
 

@@ -122,7 +122,7 @@ void vp_changes_json_proposal(struct vp_json *json, const struct vp_outcome *fou
     if (found->question == VP_ASK_MOST) {
         key_u64(json, found->goal, p->most);
         key_or_null(json, "at_risk_up_to", p->most_likely > p->most ? p->most_likely : 0);
-        key_text(json, "limited_by", p->capped ? "model" : "memory");
+        key_text(json, "limited_by", p->capped ? "model" : p->by_time ? "latency" : "memory");
     }
     vp_json_key(json, "changes");
     vp_json_list(json);
@@ -152,6 +152,20 @@ static void limits(struct vp_json *json, const struct vp_outcome *found) {
     key_u64(json, "changes_needed", found->needed);
 }
 
+/* What was promised, and how the best stands to it. */
+static void promise(struct vp_json *json, const struct vp_outcome *found) {
+    vp_json_key(json, "slo");
+    if (found->slos == 0) {
+        vp_json_null(json);
+        return;
+    }
+    vp_json_map_inline(json);
+    for (uint32_t i = 0; i < found->slos; i++)
+        key_text(json, found->slo[i].field, found->slo[i].value);
+    key_text(json, "state", vp_slo_name(found->slo_state));
+    vp_json_end(json, '}');
+}
+
 static void infeasible(struct vp_json *json, const struct vp_outcome *found) {
     vp_json_key(json, "short");
     vp_json_map(json);
@@ -177,6 +191,7 @@ void vp_changes_json(struct vp_json *json, const struct vp_outcome *found) {
     key_text(json, "verdict", vp_verdict_name(found->verdict));
     key_text(json, "question", QUESTIONS[found->question]);
     key_text(json, "goal", found->goal);
+    promise(json, found);
     limits(json, found);
     key_u64(json, "tried", found->tried);
     vp_json_key(json, "complete");

@@ -10,7 +10,7 @@
 enum { SHOWN = 8 /* proposals, unless more is asked for */, INDENT = 4 };
 
 const char *vp_slo_name(enum vp_slo_state state) {
-    static const char *const NAMES[] = {NULL, "likely", "open", "broken"};
+    static const char *const NAMES[] = {NULL, "likely", "open", "unlikely", "broken"};
     return NAMES[state];
 }
 
@@ -72,13 +72,13 @@ static void costs(const struct vp_page *page, const struct vp_change *c) {
 
 static void figures(const struct vp_page *page, const struct vp_outcome *found,
                     const struct vp_proposal *p) {
+    static const char *const WORDS[] = {"fits", "at risk", "does not fit"};
     struct vp_arena *arena = page->out->arena;
     const struct vp_trial *t = &p->trial;
     struct vp_buf out = {.arena = arena};
 
-    vp_buf_printf(&out, "%s: needs %s GiB of %s, %s to spare; %s",
-                  t->verdict == VP_FITS ? "fits" : "at risk", vp_words_interval(arena, t->need, 2),
-                  vp_format_gib(arena, t->usable_bytes, 2),
+    vp_buf_printf(&out, "%s: needs %s GiB of %s, %s to spare; %s", WORDS[t->verdict],
+                  vp_words_interval(arena, t->need, 2), vp_format_gib(arena, t->usable_bytes, 2),
                   vp_words_signed_gib(arena, t->headroom_bytes), time_text(arena, found, t));
     if (t->price_per_hour > 0)
         vp_buf_printf(&out, "; %s per hour", vp_format_real(arena, t->price_per_hour));
@@ -102,8 +102,9 @@ static void head(const struct vp_page *page, const struct vp_outcome *found,
         const char *more = p->most_likely > p->most
                                ? vp_arena_printf(arena, ", likely up to %s",
                                                  vp_format_count(arena, p->most_likely))
-                           : p->capped ? ", the most there is"
-                                       : "";
+                           : p->capped  ? ", the most there is"
+                           : p->by_time ? ", by the promised latency"
+                                        : "";
         vp_page_printf(page, INDENT, INDENT, "%s %s%s%s", found->goal,
                        vp_format_count(arena, p->most), more, p->changes == 0 ? ": as it is" : "");
     } else if (found->question == VP_ASK_FEWEST) {
@@ -191,12 +192,30 @@ static void changes(const struct vp_page *page, const struct vp_outcome *found) 
                    found->stopped ? "; not all, there are too many" : "");
 }
 
+/* What was promised, and the time that the scenario has as it is. */
+static void promise(const struct vp_page *page, const struct vp_outcome *found) {
+    static const char *const SAYS[] = {NULL, "the likely mean keeps it",
+                                       "open: only a bound is known",
+                                       "unlikely: the likely mean is above it",
+                                       "broken: even the low end of the mean is above it"};
+    struct vp_arena *arena = page->out->arena;
+    struct vp_buf limits = {.arena = arena};
+
+    for (uint32_t i = 0; i < found->slos; i++)
+        vp_buf_printf(&limits, "%s%s=%s", i ? "," : "", found->slo[i].field, found->slo[i].value);
+    if (found->slos > 0)
+        vp_page_printf(page, 0, 2, "promised %s; as it is: %s%s%s", vp_buf_text(&limits),
+                       found->now.made ? time_text(arena, found, &found->now) : "refused",
+                       found->now.made ? ": " : "", found->now.made ? SAYS[found->now.slo] : "");
+}
+
 void vp_changes_text(struct vp_buf *out, const struct vp_outcome *found,
                      const struct vp_report_options *options) {
     struct vp_page page = vp_section_page(out, options);
 
     vp_section_head(&page, found->base, options);
     vp_buf_add(out, "\n");
+    promise(&page, found);
     limits(&page, found);
     changes(&page, found);
     if (found->count > 0)

@@ -16,7 +16,8 @@ void vp_changes_json_proposal(struct vp_json *json, const struct vp_outcome *fou
                               const struct vp_proposal *proposal);
 
 /* "fits", "may fit", "tensor 2 x ...": words that both and the report of packs use. */
-const char *vp_slo_name(enum vp_slo_state state); /* "likely", "open", "broken"; NULL: none */
+const char *
+vp_slo_name(enum vp_slo_state state); /* "likely", "open", "unlikely", "broken"; NULL: none */
 /* "-0.7 % accuracy (-0.1..1.5; Neural Magic, NVIDIA)", "not known" */
 const char *vp_words_risk(struct vp_arena *arena, const struct vp_risk *risk);
 /* "12.3 ms (9.8..15, class)"; "at least 8 ms (bound)"; "not known" */

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "planner/base/units.h"
+#include "reports/latency_text.h"
 #include "reports/report.h"
 #include "reports/sections.h"
 #include "reports/words.h"
@@ -268,6 +269,7 @@ void vp_report_explain(struct vp_buf *out, const struct vp_result *result,
         vp_buf_add(out, "\n");
         vp_page_wrap(&page, 0, INDENT, rule);
     }
+    vp_latency_section(&page, result);
     legend(&page, result);
     scenario_table(&page, result);
     vp_section_notes(&page, result);

@@ -4,6 +4,7 @@
 
 #include "planner/base/units.h"
 #include "reports/layout.h"
+#include "reports/latency_text.h"
 #include "reports/report.h"
 #include "reports/words.h"
 
@@ -124,5 +125,6 @@ void vp_report_markdown(struct vp_buf *out, const struct vp_result *result) {
     vp_buf_printf(out, "%s\n\n", escaped(arena, vp_words_devices(arena, result)));
     table(out, result);
     device_table(out, result);
+    vp_latency_markdown(out, result);
     lists(out, result);
 }

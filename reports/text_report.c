@@ -4,6 +4,7 @@
 
 #include "planner/base/text.h"
 #include "planner/base/units.h"
+#include "reports/latency_text.h"
 #include "reports/llama_text.h"
 #include "reports/report.h"
 #include "reports/sections.h"
@@ -429,6 +430,7 @@ void vp_report_text(struct vp_buf *out, const struct vp_result *result,
         prices(&page, result);
         kv_groups(&page, result);
     }
+    vp_latency_section(&page, result);
     const char *rule = vp_words_first_order(out->arena, result);
     if (rule) {
         vp_buf_add(out, "\n");

@@ -36,10 +36,11 @@ struct vp_change {
 /* A promise about latency, and how an estimate stands to it. Percentiles are held against the
  * estimated mean: a mean above the limit breaks it for sure, one below does not prove it. */
 enum vp_slo_state {
-    VP_SLO_NONE,   /* nothing was promised */
-    VP_SLO_LIKELY, /* the likely mean is within the limits */
-    VP_SLO_OPEN,   /* only a bound is known, or the likely mean is above a limit and low is not */
-    VP_SLO_BROKEN  /* even the low end of a mean is above its limit */
+    VP_SLO_NONE,     /* nothing was promised */
+    VP_SLO_LIKELY,   /* the likely mean is within the limits */
+    VP_SLO_OPEN,     /* only a bound is known, and it is within the limits */
+    VP_SLO_UNLIKELY, /* the likely mean is above a limit, its low end is not */
+    VP_SLO_BROKEN    /* even the low end of a mean is above its limit */
 };
 
 /* One candidate that was evaluated: a scenario's verdict, and what proposals are compared by. */
@@ -74,7 +75,8 @@ struct vp_proposal {
     double risk;     /* likely loss of all of them, per cent */
     /* --maximize: how far the quantity goes for sure, by the likely figures, and what ends it */
     uint64_t most, most_likely;
-    bool capped; /* by the model or by the cap of the search, not by memory */
+    bool capped;  /* by the model or by the cap of the search, not by memory */
+    bool by_time; /* by a promise about latency, not by memory */
 };
 
 enum vp_question {
@@ -101,9 +103,11 @@ struct vp_outcome {
     uint64_t short_bytes; /* of the scenario as it is, at the upper end of its need */
     const char *short_text;
     struct vp_proposal *nearest; /* the candidate with the most headroom; NULL: none */
+    struct vp_trial now;         /* the scenario as it is */
     struct vp_patch *slo;        /* limits asked for: name and text */
     uint32_t slos;
-    const char **notes; /* what was left out, and why */
+    enum vp_slo_state slo_state; /* of the best; of the scenario as it is where that fits */
+    const char **notes;          /* what was left out, and why */
     uint32_t note_count;
 };
 

@@ -124,7 +124,20 @@ static bool works_on_host(const struct load *l) {
     return l->plan->gpu_layers < l->plan->layer_slots;
 }
 
-void vp_llama_latency(struct vp_arena *arena, struct vp_result *result) {
+/* Where neither length is said, halves of the context. */
+static void set_requests(struct load *l) {
+    const struct vp_serve *serve = &l->scenario->serve;
+    double context = fmax((double)serve->context, 1);
+    double prompt = (double)serve->prompt_tokens, output = (double)serve->output_tokens;
+
+    if (!(prompt > 0) && !(output > 0))
+        prompt = output = context / 2;
+    l->prompt = prompt > 0 ? prompt : fmax(context - output, 1);
+    l->output = output > 0 ? output : fmax(context - prompt, 1);
+    l->past = fmin(l->prompt + l->output / 2, context);
+}
+
+void vp_llama_latency(struct vp_result *result) {
     const struct vp_scenario *s = result->scenario;
     struct vp_latency *out = &result->latency;
     struct load l = {.scenario = s, .plan = result->llama};
@@ -136,11 +149,7 @@ void vp_llama_latency(struct vp_arena *arena, struct vp_result *result) {
         out->why = "times on the processor are not modelled";
         return;
     }
-    double context = fmax((double)s->serve.context, 1), output = (double)s->serve.output_tokens;
-    l.output = output > 0 ? output : 0;
-    l.prompt =
-        s->serve.prompt_tokens > 0 ? (double)s->serve.prompt_tokens : fmax(context - l.output, 1);
-    l.past = fmin(l.prompt + l.output / 2, context);
+    set_requests(&l);
     l.slots = fmax((double)vp_min(s->serve.concurrency, vp_max(s->llama.slots, 1)), 1);
     l.active = active_share(&l);
     step = decode_time(&l);
@@ -158,9 +167,11 @@ void vp_llama_latency(struct vp_arena *arena, struct vp_result *result) {
     }
     if (host) {
         out->why = "the rate of host memory is not known";
+        out->beyond_probe = true;
     } else {
-        out->why = vp_arena_printf(arena, "weights and cache read at the rate of cards like it");
-        if (out->parts == 0)
-            out->part[out->parts++] = (struct vp_time_part){"weights and cache", step};
+        out->why = step.basis == VP_BASIS_CALIBRATED
+                       ? "weights and cache read at the card's measured rate"
+                       : "weights and cache read at the rate of cards like it";
+        out->part[out->parts++] = (struct vp_time_part){"weights and cache", step};
     }
 }

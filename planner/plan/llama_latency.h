@@ -12,6 +12,6 @@
 #include "planner/plan/result.h"
 
 /* Into result->latency. */
-void vp_llama_latency(struct vp_arena *arena, struct vp_result *result);
+void vp_llama_latency(struct vp_result *result);
 
 #endif

@@ -84,7 +84,7 @@ void vp_plan_latency(struct vp_arena *arena, struct vp_result *out) {
         vp_serve_latency(arena, out);
         break;
     case VP_ACCOUNT_LLAMA:
-        vp_llama_latency(arena, out);
+        vp_llama_latency(out);
         break;
     case VP_ACCOUNT_TRAIN:
         vp_train_latency(arena, out);

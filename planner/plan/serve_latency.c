@@ -31,6 +31,8 @@ void vp_serve_load_of(struct vp_serve_load *out, const struct vp_result *result)
     double context = (double)serve->context;
     double prompt = (double)serve->prompt_tokens, output = (double)serve->output_tokens;
 
+    if (!(prompt > 0) && !(output > 0)) /* neither is said: halves, as good as any */
+        prompt = output = context / 2;
     *out = (struct vp_serve_load){.scenario = s, .layout = vp_stage_layout(s)};
     out->output = fmax(output > 0 ? output : context - prompt, 1);
     out->prompt = fmax(prompt > 0 ? prompt : context - output, 1);
@@ -184,8 +186,8 @@ static void from_constants(struct vp_latency *out, const struct vp_serve_terms *
     out->tpot_ms = estimate(tpot / 1e3, spread, basis);
     out->ttft_ms = estimate((first + waiting) / 1e3, ttft_spread, basis);
     out->decode_tokens_per_s = estimate(output_rate(load, first, tpot), spread, basis);
-    out->prefill_tokens_per_s = estimate(
-        load->prompt * copies * 1e6 / vp_pass_us(&terms->alone, fit), spread, basis);
+    out->prefill_tokens_per_s =
+        estimate(load->prompt * copies * 1e6 / vp_pass_us(&terms->alone, fit), spread, basis);
     set_parts(out, &terms->decode, fit, spread, basis);
 }
 
@@ -238,19 +240,24 @@ void vp_serve_latency(struct vp_arena *arena, struct vp_result *result) {
     }
     if (card) {
         from_constants(out, &terms, &load, card, VP_BASIS_CALIBRATED);
-        out->why = vp_arena_printf(arena, "%s on this card, fitted to %s", s->engine.name,
+        out->why = vp_arena_printf(arena, "%s on this card (%s)", card->source.release,
                                    card->source.origin);
     } else if (kind->engine) {
         from_constants(out, &terms, &load, kind, VP_BASIS_CLASS);
-        out->why = vp_arena_printf(arena, "%s on other cards, fitted to %s", s->engine.name,
-                                   kind->source.origin);
+        out->why = vp_arena_printf(arena, "%s on other cards", s->engine.name);
     } else {
         from_kernels(out, &terms, &load);
         out->why =
             vp_arena_printf(arena, "what %s adds to the kernels is not known", s->engine.name);
+        out->beyond_probe = s->engine.kind == VP_ENGINE_TRANSFORMERS;
     }
+    if (s->serve.prompt_tokens == 0 && s->serve.output_tokens == 0)
+        out->why =
+            vp_arena_printf(arena, "%s; prompts of %.0f tokens and as many of output assumed",
+                            out->why, load.prompt);
     if (s->draft.method != VP_DRAFT_NONE && s->draft.tokens > 0) {
         bound_by_draft(out, s->draft.tokens);
         out->why = "how many drafted tokens are accepted is not known";
+        out->beyond_probe = true;
     }
 }

@@ -127,6 +127,10 @@ static struct vp_time launch_time(const struct maker *m, double launches) {
                             launches * (double)us->high / 1e3, VP_BASIS_CLASS};
 }
 
+/* Steps of many small experts have taken twice as long as kernels and launches explain
+ * (Megatron-Bridge performance summary 25.11, Qwen3 30B on H100 and B200). */
+static const double WAITED_HIGH = 2;
+
 /* Kernels wait for the host where they are shorter than what starts them, and where it cannot run
  * ahead of them. */
 static struct vp_time host(const struct maker *m, const struct vp_train_cost *cost,
@@ -136,6 +140,7 @@ static struct vp_time host(const struct maker *m, const struct vp_train_cost *co
     struct vp_time time = vp_time_max(beyond(launch_time(m, cost->launches), device), gaps);
 
     waited.low = 0; /* with counts that stay on the device */
+    waited.high *= WAITED_HIGH;
     time = vp_time_max(time, vp_time_add(gaps, waited));
     time.basis = device.basis;
     return time;

@@ -27,5 +27,7 @@ hold("training.json", {
     "peak-allocated": (70, RUNS),
     "peak-allocated-stage": (70, RUNS),
     "peak-reserved": (70, RUNS + ("llama-factory",)),
+    # another simulator with kernels measured on that card is 2 to 13 % short of these
+    "step-time": (85, ("simumax",)),
     "verdict": (80, ("prime-rl", "llama-factory")),
 }, fewest=700, inside=85)

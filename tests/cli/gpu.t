@@ -8,15 +8,14 @@ import os
 import re
 import shlex
 import subprocess
-import sys
-import time
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 import tap
 
 PROBE = os.path.join(os.path.dirname(tap.PROGRAM), "vramplan-probe")
 FAKES = os.path.join(tap.DIR, "fakes")
 CUDA = os.path.join(FAKES, "cuda")
-LIMIT = 20  # seconds of any run, on a busy machine
 
 
 def skip(name, why):
@@ -29,8 +28,8 @@ def build():
     flags = ["-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-shared", "-w", "-I" + tap.TOP]
 
     def make(out, sources, *more):
-        subprocess.run([*compiler, *flags, "-o", out, *more,
-                        *[os.path.join(tap.TOP, s) for s in sources]], check=True)
+        subprocess.run([*compiler, *flags, "-o", out, *[os.path.join(tap.TOP, s) for s in sources],
+                        *more], check=True)
 
     driver, blas = "tests/fakes/fake_driver.c", ["tests/fakes/fake_blas.c", "probe/fp8.c"]
     os.makedirs(CUDA)
@@ -48,19 +47,15 @@ def build():
 
 class Probe:
     """One run; out and err together, seconds, the sample files as lists of dicts."""
-    runs = 0
 
     def __init__(self, backend, script="", only="launch", libraries=None, env=None, limit="30"):
-        Probe.runs += 1
-        self.folder = os.path.join(tap.DIR, "samples-%d" % Probe.runs)
+        self.folder = tempfile.mkdtemp(dir=tap.DIR)
         libraries = libraries or (FAKES if backend == "hip" else CUDA)
         self.what = "FAKE_GPU='%s' --backend %s --only %s" % (script, backend, only)
-        begun = time.monotonic()
         p = subprocess.run(
             [PROBE, "--backend", backend, "--quick", "--only", only, "--csv", self.folder,
              "--limit", limit], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=100,
             env={**tap.ENV, "VRAMPLAN_GPU_LIBRARIES": libraries, "FAKE_GPU": script, **(env or {})})
-        self.seconds = time.monotonic() - begun
         self.code, self.text = p.returncode, p.stdout.decode()
 
     def rows(self, name):
@@ -74,7 +69,7 @@ class Probe:
         return {r["property"]: r["value"] for r in self.rows("device")}
 
     def __str__(self):
-        return "%s: ended with %d after %.1f s\n%s" % (self.what, self.code, self.seconds, self.text)
+        return "%s: ended with %d\n%s" % (self.what, self.code, self.text)
 
 
 def ended(run, code, pattern, name):
@@ -123,9 +118,9 @@ run = Probe("hip", only=everything, env={"VRAMPLAN_SYSFS": sysfs})
 ended(run, 0, r"hipBLASLt|figures", "HIP: a whole run")
 tap.ok("wrong results" not in run.text, "HIP: products are right", run)
 about = run.device()
-for name, want in (("arch", "gfx942"), ("driver", "HIP 7.0.51831"), ("kernels", "gfx942 *built ahead"),
+for name, want in (("arch", "gfx942"), ("driver", "HIP 7.0.51831"), ("kernels", "built ahead for gfx942"),
                    ("library", "hipBLASLt 1"), ("compute_units", "304"), ("power_cap_mw", "750000")):
-    tap.ok(re.search(want, about.get(name, "").replace(",", "")), "HIP: %s is %s" % (name, want),
+    tap.ok(re.search(want, about.get(name, "")), "HIP: %s is %s" % (name, want),
            about)
 gemm = run.rows("gemm")
 tap.ok(len(gemm) >= 20 and {"bfloat16", "fp8"} <= {r["quant_dtype"] if "quant_dtype" in r else
@@ -140,23 +135,22 @@ tap.ok(constants.get("context") and constants.get("blas") and constants.get("gra
 run = Probe("cuda", only=everything)
 ended(run, 0, r"figures", "CUDA: a whole run")
 about = run.device()
-for name, want in (("arch", "sm_90"), ("driver", "CUDA 12.8"), ("kernels", "sm_90 *compiled by NVRTC"),
+for name, want in (("arch", "sm_90"), ("driver", "CUDA 12.8"), ("kernels", "compiled by NVRTC for sm_90"),
                    ("library", "cuBLASLt 12"), ("power_cap_mw", "700000")):
-    tap.ok(re.search(want, about.get(name, "").replace(",", "")), "CUDA: %s is %s" % (name, want),
+    tap.ok(re.search(want, about.get(name, "")), "CUDA: %s is %s" % (name, want),
            about)
 tap.ok("cuBLASLt" in str(run.rows("gemm")), "CUDA: products are the vendor's", run)
 
 run = Probe("hip", "devices=4", only="allreduce")
 ended(run, 0, r"allreduce", "all-reduce over the devices that there are")
-tap.ok(len({r.get("ranks", r.get("world_size", r.get("num_gpus", ""))) for r in run.rows("allreduce")})
-       == 2, "over 2 and 4 of them", run.rows("allreduce")[:3])
+tap.same({r["gpus"] for r in run.rows("allreduce")}, {"2", "4"}, "over 2 and 4 of them", run)
 
 # ---- architectures ---------------------------------------------------------------------------------
 
 for arch in ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201"):
-    ended(Probe("hip", "arch=%s:xnack-" % arch), 0, arch + ", built ahead",
+    ended(Probe("hip", "arch=%s:xnack-" % arch), 0, "built ahead for " + arch,
           "%s: its code is in the program" % arch)
-ended(Probe("hip", "arch=gfx1151"), 0, "gfx1151, compiled by hipRTC", "gfx1151: hipRTC compiles")
+ended(Probe("hip", "arch=gfx1151"), 0, "compiled by hipRTC for gfx1151", "gfx1151: hipRTC compiles")
 ended(Probe("hip", "arch=gfx999"), 4, r"do not compile for gfx999: kernels\(1\): error: no such GPU",
       "an unknown GPU: what the compiler says")
 ended(Probe("hip", "arch=Radeon"), 4, "names no architecture", "a runtime that says nothing usable")
@@ -183,29 +177,37 @@ def calls(library):
     out = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True,
                          check=True).stdout
     return [n for n in re.findall(r" T (\w+)$", out, re.M)
-            if not re.search(r"^fake_|ErrorName|ErrorString", n)]
+            if re.search(r"^(hip|cu|nv|nccl)", n) and not re.search("Error(Name|String)", n)]
 
 
 # Every call failing from its first and from a later time on: the run ends by itself, with samples, or
-# with exit 4 and a line that is not about a crash.
+# with exit 4 and a line that is not about a crash. Calls that a probe can do without, and those of the
+# vendor's products, for which ours stand in, fail silently.
 for backend, libraries in (("hip", [hip_library, FAKES + "/libhipblaslt.so.1",
                                     FAKES + "/librccl.so.1"]),
                            ("cuda", [cuda_library, CUDA + "/libcublasLt.so.12"])):
-    failed, quiet, named = [], [], 0
+    cases = []
     for library in libraries:
         only = ("gemm" if "blas" in library else "allreduce" if "ccl" in library
                 else "memory,launch,copy")
         for call in calls(library):
-            for after in (1, 4) if "blas" not in library else (1,):
-                run = Probe(backend, "fail=%s after=%d devices=2" % (call, after), only=only)
-                if run.code not in (0, 4) or "signal" in run.text or run.seconds > LIMIT:
-                    failed.append(str(run))
-                if run.code == 4 and "error" not in run.text:
-                    quiet.append(str(run))
-                named += call in run.text
+            cases.append((call, 1, only))
+            if re.search("Alloc|Malloc|Launch|Memcpy|EventRecord|StreamSync", call):
+                cases.append((call, 5, only))
+
+    def one(case):
+        return case[0], Probe(backend, "fail=%s after=%d devices=2" % case[:2], only=case[2])
+
+    with ThreadPoolExecutor(2) as pool:
+        runs = list(pool.map(one, cases))
+    failed = [str(r) for _, r in runs
+              if r.code not in (0, 4) or "signal" in r.text or "nothing came" in r.text]
+    quiet = [str(r) for _, r in runs if r.code == 4 and "error" not in r.text]
+    named = sum(call in r.text for call, r in runs)
     tap.ok(not failed, "%s: no failing call kills or hangs the run" % backend, "\n".join(failed[:3]))
     tap.ok(not quiet, "%s: a run without samples says why" % backend, "\n".join(quiet[:3]))
-    tap.ok(named > 20, "%s: the call that failed is named" % backend, named)
+    tap.ok(named > 25, "%s: the call that failed is named" % backend,
+           "%d of %d\n%s" % (named, len(runs), [c for c, r in runs if c not in r.text]))
 
 for kind, pattern in (("crash", r"killed by signal 11"), ("abort", r"signal 6 .*LLVM ERROR"),
                       ("hang", r"nothing came for 1 s")):
@@ -213,7 +215,7 @@ for kind, pattern in (("crash", r"killed by signal 11"), ("abort", r"signal 6 .*
         run = Probe("hip", "%s=%s" % (kind, call), limit="1")
         ended(run, 4, "while the device was opened.*" + pattern, "%s in %s" % (kind, call))
     run = Probe("hip", "%s=hipModuleLaunchKernel after=60" % kind, only="launch,bandwidth", limit="1")
-    tap.ok(re.search(pattern, run.text) and run.seconds < LIMIT,
-           "%s in a launch in the middle: told, and the run ends" % kind, run)
+    tap.ok(re.search(pattern, run.text), "%s in a launch in the middle: told, and the run ends" % kind,
+           run)
 
 tap.finish()

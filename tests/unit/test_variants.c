@@ -9,7 +9,7 @@
 #include "planner/plan/plan.h"
 #include "reports/report.h"
 
-enum { EACH = 400, MOST_CHANGES = 4 };
+enum { EACH = 24, MOST_CHANGES = 4 };
 
 /* Values that fields of the examples may take: good ones, and such as some scenarios refuse. */
 static const struct {
@@ -114,7 +114,6 @@ static void compare(const struct vp_variants *variants, struct vp_ctx *outer, co
     if (strcmp(got, want) != 0)
         for (size_t i = 0; i < count; i++)
             print_error("%s: %s=%s\n", input, changes[i].path, changes[i].value);
-    if (strcmp(got, want) != 0) { FILE*x=fopen("/tmp/g/got","w"); fputs(got,x); fclose(x); x=fopen("/tmp/g/want","w"); fputs(want,x); fclose(x);}
     assert_string_equal(got, want);
     vp_arena_rewind(outer->arena, mark);
 }
