@@ -21,6 +21,8 @@ const struct vp_help_pair vp_help_inputs[] = {
     {"FILE.yaml", "a scenario file; FILE#NAME one scenario of it"},
     {"PATH", "a model: config.json, a folder that holds one, a .safetensors file or its index"},
     {"NAME", "a built-in model (\"list models\") or a hub id; nothing is downloaded"},
+    {"COMMAND", "the command line that starts an engine, as \"vllm serve MODEL ...\""},
+    {"Modelfile", "ollama's, by this name"},
     {"-", "a scenario from standard input"},
     {NULL, NULL},
 };

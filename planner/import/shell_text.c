@@ -13,6 +13,7 @@ struct splitter {
     struct vp_pos pos;   /* of the line */
     bool quoted_words;   /* see vp_shell_split */
     bool starts_command; /* nothing but NAME=VALUE was read of the present command */
+    bool takes_variable; /* the last word was -e */
     uint32_t depth;      /* of parentheses */
 };
 
@@ -128,8 +129,9 @@ static bool only_opens(const char *word) {
 static void add_word(struct splitter *s, const char *text, struct vp_pos pos) {
     struct vp_shell_text *out = s->out;
     struct vp_shell_word word = {text, pos};
-    const char *before = out->count > 0 ? out->words[out->count - 1].text : NULL;
-    if ((s->starts_command || (before && takes_variable(before))) && assign(s, &word))
+    bool may_set = s->starts_command || s->takes_variable;
+    s->takes_variable = takes_variable(text);
+    if (may_set && assign(s, &word))
         return;
     s->starts_command = s->starts_command && only_opens(text);
     if (out->count < VP_SHELL_MAX_WORDS)
