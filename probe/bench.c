@@ -64,14 +64,22 @@ enum vp_dev_status vp_bench_pool_need(struct vp_bench_session *s, uint64_t bytes
     const struct vp_dev_backend *b = s->run->backend;
     enum vp_dev_status status = VP_DEV_OK;
 
+    if (s->pool.memory && s->pool.bytes < bytes && !s->pool.full) {
+        b->release(&s->device, s->pool.memory);
+        s->pool = (struct vp_bench_pool){0};
+    }
     if (!s->pool.memory) {
         uint64_t wish = pool_wish(s, bytes);
         void *memory = NULL;
-        do
-            status = b->alloc(&s->device, &memory, wish);
-        while (status == VP_DEV_NO_MEMORY && (wish /= 2) >= bytes && wish > 0);
+        bool full = false;
+        while ((status = b->alloc(&s->device, &memory, wish)) == VP_DEV_NO_MEMORY) {
+            full = true;
+            wish /= 2;
+            if (wish < bytes || wish == 0)
+                break;
+        }
         if (status == VP_DEV_OK)
-            s->pool = (struct vp_bench_pool){memory, wish};
+            s->pool = (struct vp_bench_pool){memory, wish, full};
     }
     if (status == VP_DEV_OK && s->pool.bytes < bytes)
         status = vp_dev_fail(&s->device, VP_DEV_NO_MEMORY,

@@ -54,16 +54,17 @@ static const uint64_t REDUCE[] = {
 #include "planner/model/probe_shapes.def"
 };
 
-/* Of a processor, whose rates are a hundredth and less: the same spread, two decades smaller. */
+/* Of a processor, whose rates are a hundredth and less: the same spread, two decades smaller. Every
+ * second one, which a quick run takes, spans the whole range too. */
 static const uint64_t HOST_TOKENS[] = {1, 4, 16, 64, 256};
-static const struct pair HOST_MATRICES[] = {{256, 1024},  {512, 512},   {1024, 256},
-                                            {1024, 1024}, {2048, 512},  {768, 3072},
-                                            {3072, 768},  {2048, 2048}, {8192, 512}};
+static const struct pair HOST_MATRICES[] = {{128, 1024},  {512, 512},   {768, 3072},
+                                            {1024, 1024}, {1024, 256},  {3072, 768},
+                                            {2048, 512},  {2048, 2048}, {8192, 512}};
 static const struct pair HOST_DECODE[] = {{1, 255},  {1, 1023}, {1, 8191}, {4, 511},
                                           {8, 2047}, {32, 31},  {32, 255}};
-static const struct pair HOST_PREFILL[] = {{1, 16},  {1, 64},  {1, 256},
-                                           {1, 512}, {4, 128}, {16, 32}};
-static const struct pair HOST_HEADS[] = {{8, 2}, {16, 4}};
+static const struct pair HOST_PREFILL[] = {{1, 4},   {1, 16},  {1, 64}, {4, 128},
+                                           {1, 256}, {16, 32}, {1, 512}};
+static const struct pair HOST_HEADS[] = {{8, 2}, {16, 8}};
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 enum { HEAD_DIM = 128, HOST_HEAD_DIM = 64 };
@@ -219,6 +220,17 @@ static void add_kernels(const struct building *b) {
         item.m = item.k = 0;
         add(b, &item);
     }
+    /* more than any cache holds, so that what lies between two kernels goes through memory */
+    struct vp_bench_item pair = {.kind = VP_BENCH_KERNEL,
+                                 .kernel = VP_KERNEL_LAYERNORM_GELU,
+                                 .name = "layernorm_gelu",
+                                 .m = host ? 16384 : 65536,
+                                 .n = columns};
+    add(b, &pair);
+    pair.kernel = VP_KERNEL_LAYERNORM;
+    pair.chain = VP_CHAIN_NORM_GELU;
+    pair.name = "layernorm_then_gelu";
+    add(b, &pair);
     struct vp_bench_item gemv = {.kind = VP_BENCH_KERNEL,
                                  .kernel = VP_KERNEL_GEMV,
                                  .name = "gemv",
@@ -234,8 +246,8 @@ static void add_kernels(const struct building *b) {
 /* Of no shape that is fitted to. */
 static void add_blocks(const struct building *b) {
     static const struct vp_bench_item BLOCK[] = {
-        {.m = 1, .n = 640, .width = 1792, .heads = 10, .kv_heads = 5},
         {.m = 8, .n = 640, .width = 1792, .heads = 10, .kv_heads = 5},
+        {.m = 40, .n = 640, .width = 1792, .heads = 10, .kv_heads = 5},
         {.m = 96, .n = 640, .width = 1792, .heads = 10, .kv_heads = 5},
         {.m = 192, .n = 896, .width = 2432, .heads = 14, .kv_heads = 2},
         {.m = 24, .n = 896, .width = 2432, .heads = 14, .kv_heads = 2},

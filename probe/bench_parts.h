@@ -9,6 +9,7 @@
 struct vp_bench_pool {
     uint8_t *memory;
     uint64_t bytes;
+    bool full; /* more could not be had */
 };
 
 struct vp_bench_session {

@@ -38,6 +38,7 @@ BODY void pack(float *panel, const struct vp_dev_work *w, uint64_t row, uint64_t
                uint64_t depth) {
     uint64_t size = vp_dev_type_bytes(w->type);
     uint64_t here = w->k - k0 < depth ? w->k - k0 : depth, whole = here / LANES * LANES;
+    enum { AHEAD = 6 }; /* rows: parts of rows are too short for the processor to see a stream */
 
     for (uint64_t r = 0; r < PANEL; r++) {
         float *out = panel + r * depth;
@@ -49,6 +50,7 @@ BODY void pack(float *panel, const struct vp_dev_work *w, uint64_t row, uint64_t
         const uint8_t *from = (const uint8_t *)w->buffer[1] + ((row + r) * w->k + k0) * size;
         v8 v;
         for (uint64_t i = 0; i < whole; i += LANES) {
+            __builtin_prefetch(from + AHEAD * w->k * size + i * size);
             load_typed(&v, w->type, from, i);
             store_floats(out + i, &v);
         }
