@@ -81,7 +81,8 @@ static void anchors(struct vp_buf *out, enum vp_form form, const struct vp_form_
         vp_buf_add(out, "      ");
         for (uint32_t i = 0; i < vp_shape_sizes(form); i++)
             vp_buf_printf(out, "%.0f ", exp2((double)fit->anchors[a].at[i]));
-        vp_buf_printf(out, "%.0f\n", (double)fit->anchors[a].log_ratio * 1000);
+        /* + 0: no "-0" */
+        vp_buf_printf(out, "%.0f\n", round((double)fit->anchors[a].log_ratio * 1000) + 0.0);
     }
 }
 

@@ -21,6 +21,7 @@ struct vp_form_case vp_fit_case(const struct vp_calibration *calibration,
         .shape = sample->shape,
         .units = calibration->units,
         .cache_bytes = calibration->cache_bytes,
+        .fine = vp_form_is_fine(calibration),
         .copies = sample->copies,
         .weight_bytes = samples->form == VP_FORM_GEMM
                             ? vp_rate_bytes((enum vp_rate)samples->variant)
@@ -163,6 +164,14 @@ static void fit_constants(struct vp_arena *arena, double *constants, struct rows
         constants[c] = vp_fit_rounded(constants[c]);
 }
 
+static bool is_norm(enum vp_form_constant c) {
+    return c == VP_C_GEMM_NORM || c == VP_C_PREFILL_NORM || c == VP_C_DECODE_NORM;
+}
+
+/* The exponent of a processor: a core computes with what it has fetched, and fetches nothing
+ * meanwhile. */
+static const double ONE_AFTER_THE_OTHER = 1.05;
+
 /* The rows with those of a stride apart side by side, so that any first part is a fair choice. */
 static void take_rows(struct vp_arena *arena, struct rows *rows,
                       const struct vp_calibration *calibration, const struct vp_gpu *gpu,
@@ -184,7 +193,10 @@ static void take_rows(struct vp_arena *arena, struct rows *rows,
         if (vp_constants[c].form != samples->form || tile ||
             ((c == VP_C_GEMM_QUANTISE || c == VP_C_GEMM_QUANTISE_FAR) && !is_narrow(samples)))
             continue;
-        rows->unknown[rows->unknowns] = believed(gpu, samples, (enum vp_form_constant)c);
+        struct vp_lsq_unknown *unknown = &rows->unknown[rows->unknowns];
+        *unknown = believed(gpu, samples, (enum vp_form_constant)c);
+        if (is_norm((enum vp_form_constant)c) && vp_form_is_fine(calibration))
+            unknown->start = ONE_AFTER_THE_OTHER;
         rows->which[rows->unknowns++] = (enum vp_form_constant)c;
     }
 }
@@ -212,7 +224,12 @@ double vp_fit_quantile(double *values, uint32_t n, double share) {
     return values[(uint32_t)(share * (n - 1) + 0.5)];
 }
 
-/* log(measured / predicted) of a row as all others predict it. */
+/* log(measured / predicted) of a row */
+static double log_error(const struct vp_form_fit *fit, const struct rows *rows, uint32_t i) {
+    return rows->log_us[i] - log(vp_fitted_us(fit, &rows->cases[i]));
+}
+
+/* The same as all others predict it, while every row has its anchor. */
 static double error_without(struct vp_form_fit *fit, const struct rows *rows, uint32_t i) {
     struct vp_anchor *last = &fit->anchors[fit->anchor_count - 1];
     struct vp_anchor own = fit->anchors[i], moved = *last;
@@ -255,22 +272,32 @@ static void choose_reach(struct vp_arena *arena, struct vp_form_fit *fit, const 
 }
 
 /* Rows that all others predict wrongly by far more than most rows: measured badly, or a kernel that
- * no neighbour runs. They are named and correct nothing. */
+ * no neighbour runs. A neighbour of such a row may look wrong because of it: what the rows that are
+ * left predict well is taken back. */
 static void find_outliers(struct vp_arena *arena, struct vp_form_fit *fit,
-                          struct vp_fit_outliers *out, const struct rows *rows) {
+                          const struct rows *rows) {
     static const double LEAST = 1.5, TIMES_P90 = 3;
     double *errors = VP_NEW_ARRAY(arena, rows->count, double);
     double *sorted = VP_NEW_ARRAY(arena, rows->count, double);
     for (uint32_t i = 0; i < rows->count; i++)
         sorted[i] = fabs(errors[i] = error_without(fit, rows, i));
     double limit = fmax(log(LEAST), TIMES_P90 * vp_fit_quantile(sorted, rows->count, 0.9));
+    for (uint32_t i = 0; i < rows->count; i++)
+        rows->outlier[i] = fabs(errors[i]) > limit;
+    find_errors(fit, rows);
+    for (uint32_t i = 0; i < rows->count; i++)
+        if (rows->outlier[i])
+            rows->outlier[i] = fabs(log_error(fit, rows, i)) > limit;
+    find_errors(fit, rows);
+}
+
+static void name_outliers(struct vp_arena *arena, struct vp_fit_outliers *out,
+                          const struct vp_form_fit *fit, const struct rows *rows) {
     out->items = VP_NEW_ARRAY(arena, rows->count, struct vp_fit_outlier);
     for (uint32_t i = 0; i < rows->count; i++)
-        if (fabs(errors[i]) > limit) {
-            rows->outlier[i] = true;
+        if (rows->outlier[i])
             out->items[out->count++] =
-                (struct vp_fit_outlier){rows->samples[i]->at, exp(errors[i])};
-        }
+                (struct vp_fit_outlier){rows->samples[i]->at, exp(log_error(fit, rows, i))};
 }
 
 static double distance(const struct vp_anchor *a, const struct vp_anchor *b) {
@@ -394,8 +421,8 @@ void vp_fit_form(struct vp_arena *arena, struct vp_form_fit *out,
     choose_reach(arena, out, &rows);
     find_range(out, &rows);
     if (rows.count >= FEW_ROWS) {
-        find_outliers(arena, out, outliers, &rows);
-        find_errors(out, &rows);
+        find_outliers(arena, out, &rows);
+        name_outliers(arena, outliers, out, &rows);
     }
     judge(arena, out, &rows);
     thin(arena, out, samples->form, VP_MAX_ANCHORS);

@@ -2,6 +2,12 @@
 
 #include <math.h>
 
+#include "planner/base/text.h"
+
+bool vp_form_is_fine(const struct vp_calibration *calibration) {
+    return vp_text_eq(calibration->gpu, "processor");
+}
+
 /* Times that overlap: their maximum for a large exponent, their sum for 1. */
 static double joined(double a, double b, double norm) {
     double most = fmax(a, b), least = fmin(a, b);
@@ -26,7 +32,8 @@ static double read_us(const struct vp_form_case *c, double bytes, double other_b
     double miss = miss_share(c, bytes, c->copies), other_miss = miss_share(c, other_bytes, 1);
     double far = miss * bytes + other_miss * other_bytes;
     double us = (far / memory + (bytes + other_bytes - far) / cache) / 1e3;
-    return us * joined(1, c->units / (blocks * occupancy), 4);
+    double idle = c->units / (blocks * occupancy), idle2 = idle * idle;
+    return us * sqrt(sqrt(1 + idle2 * idle2)); /* joined(1, idle, 4), quicker */
 }
 
 /* Rounds of all units that `blocks` take, in units' blocks. */
@@ -52,7 +59,8 @@ static double quantise_us(const struct vp_form_case *c, double elements, const d
 static double gemm_us(const struct vp_form_case *c, const double *p) {
     double m = c->shape.size[0], n = c->shape.size[1], k = c->shape.size[2];
     double together = fmax(c->together, 1);
-    double rows = tile_rows(m, p[VP_C_GEMM_TILE_M]), columns = p[VP_C_GEMM_TILE_N];
+    double rows = c->fine ? 1 : tile_rows(m, p[VP_C_GEMM_TILE_M]);
+    double columns = c->fine ? 1 : p[VP_C_GEMM_TILE_N];
     double tiles = together * ceil(m / rows) * ceil(n / columns);
     double compute =
         waves(c, tiles, p[VP_C_GEMM_WAVE]) * 2 * rows * columns * k / (p[VP_C_GEMM_TFLOPS] * 1e6);
@@ -68,12 +76,13 @@ enum { BLOCK = 128 }; /* queries, and keys, of a tile */
 
 /* Tiles of all rows of blocks: each sees what is before it, as far as it looks back. */
 static double tiles_seen(const struct vp_form_case *c, double rows) {
-    double past = ceil(c->past / BLOCK);
+    double past = c->fine ? c->past / BLOCK : ceil(c->past / BLOCK);
     double most = c->window > 0 ? ceil(c->window / BLOCK) + 1 : past + rows;
     if (c->bidirectional)
         return rows * fmin(past + rows, most);
     double short_rows = fmin(fmax(most - past, 0), rows); /* those that see all before them */
-    return short_rows * past + short_rows * (short_rows + 1) / 2 + (rows - short_rows) * most;
+    double own = c->fine ? 1.0 / BLOCK : 1; /* of a row of tiles, or of tokens */
+    return short_rows * past + short_rows * (short_rows + own) / 2 + (rows - short_rows) * most;
 }
 
 /* Products and exponentials of the tiles; what begins and ends a block of queries; operands; the
@@ -81,7 +90,7 @@ static double tiles_seen(const struct vp_form_case *c, double rows) {
 static double prefill_us(const struct vp_form_case *c, const double *p) {
     double batch = c->shape.size[0], fresh = c->shape.size[1], heads = c->shape.size[2];
     double kv_heads = c->shape.size[3], head_dim = c->shape.size[4];
-    double rows = ceil(fresh / BLOCK);
+    double rows = c->fine ? fresh / BLOCK : ceil(fresh / BLOCK);
     double blocks = batch * heads * rows;
     double tiles = tiles_seen(c, rows);
     double tile_us = 4.0 * BLOCK * BLOCK * head_dim / (p[VP_C_PREFILL_TFLOPS] * 1e6) +
@@ -104,7 +113,7 @@ static double decode_us(const struct vp_form_case *c, const double *p) {
     double memory = read_us(c, bytes, 4 * batch * heads * head_dim, blocks, p[VP_C_DECODE_MEMORY],
                             p[VP_C_DECODE_CACHE], p[VP_C_DECODE_OCCUPANCY]);
     double each = c->rows > 0 ? c->rows : heads / kv_heads;
-    double rows = ceil(each / 16) * 16; /* of a matrix instruction */
+    double rows = c->fine ? each : ceil(each / 16) * 16; /* of a matrix instruction */
     double compute = 4 * batch * kv_heads * rows * past * head_dim / (p[VP_C_DECODE_TFLOPS] * 1e6);
     double block = batch * kv_heads * p[VP_C_DECODE_BLOCK] / c->units;
     double serial = past * p[VP_C_DECODE_SERIAL] / 1e3;

@@ -15,6 +15,7 @@ struct vp_form_case {
     double copies;      /* of the operands that are cycled through; 0: they never stay in the cache,
                            as in a model of many layers */
     double weight_bytes; /* of one element of a weight, or of a cached key or value */
+    bool fine; /* a processor: no tiles, every row and column counts for itself */
     /* Beyond what is measured; 0 and false as in samples. */
     double together; /* gemm: so many products of that shape side by side; 0: one */
     double rows;     /* decode: query rows of a KV head; 0: heads / kv_heads */
@@ -22,6 +23,9 @@ struct vp_form_case {
         window;         /* prefill: tokens before the fresh ones; what a query looks back at most */
     bool bidirectional; /* prefill: every token sees all fresh ones */
 };
+
+/* Whether the calibration is of a processor (hardware.count: 0), whose vectors take any size. */
+bool vp_form_is_fine(const struct vp_calibration *calibration);
 
 /* T-GEMM: one matrix product [m, k] x [k, n]. T-PREFILL: causal attention over fresh tokens.
  * T-DECODE: one fresh token for each sequence. */

@@ -173,6 +173,7 @@ struct vp_time vp_gemm_time(const struct vp_kernels *kernels, const struct vp_ge
         .shape = {{fmax(gemm->m, 1), fmax(gemm->n, 1), fmax(gemm->k, 1)}},
         .units = calibration->units,
         .cache_bytes = calibration->cache_bytes,
+        .fine = vp_form_is_fine(calibration),
         .weight_bytes = vp_rate_bytes(gemm->rate),
         .together = together,
     };
@@ -220,6 +221,7 @@ static struct vp_form_case attention_case(const struct vp_calibration *calibrati
         .shape = {{a->batch, decode ? cached : a->fresh, a->heads, kv_heads, size}},
         .units = calibration->units,
         .cache_bytes = calibration->cache_bytes,
+        .fine = vp_form_is_fine(calibration),
         .weight_bytes = a->latent ? width * a->head_dim / (2 * size) : width,
         .rows = a->heads / kv_heads * a->fresh,
         .past = decode ? 0 : a->past,

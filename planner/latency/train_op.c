@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "planner/base/text.h"
+#include "planner/latency/kernel_class.h"
 #include "planner/ops/tape.h"
 #include "planner/ops/train_layout.h"
 
@@ -79,14 +80,19 @@ bool vp_train_place_known(const struct vp_train_place *place) {
     return gpu->bandwidth_gbs > 0 && (gpu->tflops_bf16 > 0 || gpu->tflops_fp16 > 0);
 }
 
-const char *vp_train_place_why(const struct vp_train_place *place, struct vp_arena *arena) {
+const char *vp_train_place_why(const struct vp_train_place *place, enum vp_basis basis,
+                               struct vp_arena *arena) {
     const struct vp_calibration *calibration = place->kernels.calibration;
 
-    if (calibration)
-        return vp_arena_printf(arena,
-                               "kernels measured on %s, shares of them that training reaches",
+    if (!calibration)
+        return "what cards of this class reach in training, no calibration";
+    if (basis == VP_BASIS_CALIBRATED)
+        return vp_arena_printf(arena, "kernels measured on %s, at the share that training reaches",
                                calibration->gpu);
-    return "what cards of this class reach in training, no calibration";
+    return vp_arena_printf(arena,
+                           "some kernels measured on %s, others only of its class, at the share "
+                           "that training reaches",
+                           calibration->gpu);
 }
 
 struct vp_kernels vp_train_group(const struct vp_train_place *place, double stride) {
@@ -138,29 +144,41 @@ static struct vp_time under_load(const struct load_row *row, double share, struc
 enum { TILE_M = 128, TILE_N = 256 };
 static const double WHOLE_ROUNDS = 0.4, ENDS_OF_LOOP = 240, LONG_LOOP = 8192;
 
-static double unfilled(const struct vp_gpu *gpu, const struct vp_gemm_shape *gemm) {
-    double units = (double)gpu->compute_units;
-    double tiles = gemm->batch * ceil(gemm->m / TILE_M) * ceil(gemm->n / TILE_N);
-    double padded = tiles * TILE_M * TILE_N / (gemm->batch * gemm->m * gemm->n);
+/* The least power of two that holds it; matrix instructions take at least 16. */
+static double tile(double size, double most) {
+    double length = 16;
+    while (length < size && length < most)
+        length *= 2;
+    return length;
+}
 
-    padded *= (1 + ENDS_OF_LOOP / gemm->k) / (1 + ENDS_OF_LOOP / LONG_LOOP);
+/* FLOPs that the units spend on a product, those of idle units and unused parts of tiles too. */
+static double spent_flops(const struct vp_gpu *gpu, const struct vp_gemm_shape *gemm) {
+    double rows = tile(gemm->m, TILE_M), columns = tile(gemm->n, TILE_N);
+    double tiles = gemm->batch * ceil(gemm->m / rows) * ceil(gemm->n / columns);
+    double steps = (gemm->k + ENDS_OF_LOOP) / (1 + ENDS_OF_LOOP / LONG_LOOP);
+    double units = (double)gpu->compute_units, flops = 2 * tiles * rows * columns * steps;
+
     if (!(units > 0))
-        return padded;
+        return flops;
     double even = tiles / units;
-    return padded * (WHOLE_ROUNDS * ceil(even) / even + 1 - WHOLE_ROUNDS);
+    return flops * (WHOLE_ROUNDS * ceil(even) / even + 1 - WHOLE_ROUNDS);
 }
 
 static struct vp_time product(const struct vp_train_place *place, enum vp_rate rate, double m,
                               double n, double k, double batch, double stored_bytes) {
     struct vp_gemm_shape gemm = {
         .rate = rate, .m = m, .n = n, .k = k, .batch = batch, .stored_bytes = stored_bytes};
-    const struct load_row *row = load_of(place->kernels.gpu);
+    const struct vp_gpu *gpu = place->kernels.gpu;
+    const struct load_row *row = load_of(gpu);
 
     if (!(m > 0) || !(n > 0) || !(k > 0))
         return NO_TIME;
     struct vp_time time = vp_gemm_time(&place->kernels, &gemm);
-    if (time.basis == VP_BASIS_CLASS)
-        time = vp_time_scale(time, unfilled(place->kernels.gpu, &gemm));
+    double us = vp_launch_time(&place->kernels).likely +
+                spent_flops(gpu, &gemm) / (vp_class_tflops(gpu, rate) * 1e6);
+    if (time.basis == VP_BASIS_CLASS && us > time.likely)
+        time = vp_time_scale(time, us / time.likely);
     return under_load(row, vp_rate_bytes(rate) < 2 ? row->likely8 : row->likely, time);
 }
 

@@ -52,8 +52,9 @@ struct vp_train_place {
 struct vp_train_place vp_train_place_of(const struct vp_scenario *scenario);
 /* The card's rates are known; else no time here means anything. */
 bool vp_train_place_known(const struct vp_train_place *place);
-/* Where the times come from, as a sentence. */
-const char *vp_train_place_why(const struct vp_train_place *place, struct vp_arena *arena);
+/* Where times of this basis come from, in words. */
+const char *vp_train_place_why(const struct vp_train_place *place, enum vp_basis basis,
+                               struct vp_arena *arena);
 
 /* The kernels as a group sees them whose members stand `stride` ranks apart. */
 struct vp_kernels vp_train_group(const struct vp_train_place *place, double stride);
