@@ -187,7 +187,10 @@ check-san: $(SAN_BIN) $(SAN_PROBE) $(SAN_UNIT_BIN) ## The same tests under Addre
 
 check-long: T := 30
 check-long: COV_GATE := --fail-under-branch 90
-check-long: memcheck fuzz coverage ## valgrind, 30 s of each fuzz target, 90 % branch coverage of the memory path
+check-long: memcheck find-long fuzz coverage ## valgrind, fit against enumeration, 30 s of each fuzz target, 90 % branch coverage of the memory path
+
+find-long: $(BUILD)/tests/unit/test_find ## fit against enumeration on 200 random scenarios
+	@VP_FIND_ROUNDS=200 $<
 
 # Exit codes 0, 1 and 3 are verdicts of the plan; 99 is valgrind's.
 VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full
@@ -293,5 +296,5 @@ clean: ## Remove everything that was built
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all docs kernels check check-san check-long memcheck layers golden fuzz coverage bench install uninstall \
+.PHONY: all docs kernels check check-san check-long memcheck find-long layers golden fuzz coverage bench install uninstall \
         dist format tidy clean help need-libraries need-cmocka FORCE

@@ -89,6 +89,49 @@ struct vp_proposal vp_pick_proposal(struct vp_search *search, const struct vp_pi
     return p;
 }
 
+/* ---- levers ---- */
+
+static bool is_in(const char *names, const char *name) {
+    size_t length = strlen(name);
+
+    for (const char *at = names; at;) {
+        size_t n = strcspn(at, ",");
+        if (n == length && memcmp(at, name, n) == 0)
+            return true;
+        at = at[n] ? at + n + 1 : NULL;
+    }
+    return false;
+}
+
+bool vp_search_keep(struct vp_search *search, const char *names) {
+    struct vp_arena *arena = search->ctx->arena;
+    bool ok = true;
+
+    for (const char *at = names; at;) {
+        size_t n = strcspn(at, ",");
+        const char *name = vp_arena_text(arena, at, n);
+        if (!vp_lever_is(name)) {
+            vp_diag_add(search->ctx->diags, VP_D_BAD_OPTION, NULL,
+                        "--keep, column %td: no change is called '%s'", at - names + 1, name);
+            vp_diag_hint(search->ctx->diags, "%s", vp_lever_names(arena));
+            ok = false;
+        }
+        at = at[n] ? at + n + 1 : NULL;
+    }
+    search->keep = names;
+    return ok;
+}
+
+uint32_t vp_find_levers(struct vp_search *search, struct vp_lever *out,
+                        const struct vp_gpus *gpus) {
+    uint32_t all = vp_levers_of(search->ctx->arena, out, search->base, gpus), count = 0;
+
+    for (uint32_t i = 0; i < all; i++)
+        if (!is_in(search->keep, out[i].name))
+            out[count++] = out[i];
+    return count;
+}
+
 /* ---- answers ---- */
 
 void vp_outcome_begin(struct vp_search *search, struct vp_outcome *out, enum vp_question question,
@@ -203,7 +246,7 @@ void vp_proposals_rank(struct vp_search *search, struct vp_outcome *out) {
         objectives(values[i], &out->item[i]);
     vp_pareto_front(arena, keep, values[0], out->count, OBJECTIVES);
     for (uint32_t i = 0; i < out->count; i++)
-        if (keep[i])
+        if (keep[i] || (out->item[i].most > 0 && out->item[i].changes == 0)) /* as it is */
             out->item[left++] = out->item[i];
     out->beaten += out->count - left;
     out->count = left;

@@ -42,12 +42,18 @@ size_t vp_pick_settings(struct vp_setting *out, const struct vp_pick *pick,
 struct vp_proposal vp_pick_proposal(struct vp_search *search, const struct vp_pick *pick,
                                     const struct vp_lever_value *more,
                                     const struct vp_trial *trial);
+/* Levers that are to stay as they are: names with commas between. False: there is no lever of a
+ * name, with a diagnostic that lists them. */
+bool vp_search_keep(struct vp_search *search, const char *names);
+/* The levers that the scenario has and that may be pulled; out as for vp_levers_of. */
+uint32_t vp_find_levers(struct vp_search *search, struct vp_lever *out, const struct vp_gpus *gpus);
 /* Begins an answer: the question, the scenario as it is, what was promised. */
 void vp_outcome_begin(struct vp_search *search, struct vp_outcome *out, enum vp_question question,
                       const char *goal, const struct vp_result *base);
 /* Verdict and state of the promise from the best proposal; what is short when there is none. */
 void vp_outcome_end(struct vp_search *search, struct vp_outcome *out);
-/* Leaves those that no other beats, the best first. */
+/* Leaves those that no other beats, the best first; how far a quantity goes as it is always
+ * stays. */
 void vp_proposals_rank(struct vp_search *search, struct vp_outcome *out);
 
 /* How far a quantity goes on top of a pick: `sure` and `likely` are 0 where it does not fit at all.

@@ -54,14 +54,11 @@ static void note_nearest(struct state *st, const struct vp_pick *pick, const str
     st->nearest_trial = *t;
 }
 
-/* Need never grows towards its later values (tests/unit/test_find.c); nor does the time that is
- * promised, where the workload itself shrinks. */
+/* Need never grows towards its later values; with a promise about latency only fewer sequences are
+ * sure to be faster (tests/unit/test_find.c). */
 static bool is_monotone(const struct state *st, const struct vp_lever *lever) {
-    bool workload = lever->id == VP_LEVER_CONCURRENCY || lever->id == VP_LEVER_CONTEXT ||
-                    lever->id == VP_LEVER_LENGTH;
-
     if (st->search->slo.count > 0)
-        return workload;
+        return lever->id == VP_LEVER_CONCURRENCY;
     return lever->how == VP_HOW_HALVES || lever->id == VP_LEVER_SEQUENCES ||
            lever->id == VP_LEVER_MICRO;
 }
@@ -243,7 +240,7 @@ void vp_find_changes(struct vp_search *search, struct vp_outcome *out, const str
     vp_outcome_begin(search, out, VP_ASK_CHANGES, NULL, base);
     set_limits(search, out);
     if (!vp_trial_fits(&out->now)) {
-        st.levers = vp_levers_of(arena, levers, search->base, gpus);
+        st.levers = vp_find_levers(search, levers, gpus);
         st.item = VP_NEW_ARRAY(arena, ROOM, struct kept);
         for (uint32_t n = 1; n <= VP_CHANGES_MOST && !st.sure; n++) {
             struct vp_pick pick = {0};

@@ -8,6 +8,7 @@ struct walk {
     const struct vp_pick *pick;
     enum vp_field field;
     uint64_t unit; /* numbers below are multiples of it */
+    bool length;   /* of a sequence, else a count */
     bool (*holds)(const struct vp_trial *);
 };
 
@@ -84,24 +85,49 @@ static uint64_t unit_of(const struct vp_scenario *base, enum vp_field field) {
     return vp_max(p->context, 1) * (p->sequence ? vp_max(p->tensor, 1) : 1);
 }
 
+static bool has_room(const struct vp_trial *t) { return t->made && t->verdict == VP_FITS; }
+
+static bool may_have_room(const struct vp_trial *t) {
+    return t->made && t->verdict != VP_DOES_NOT_FIT;
+}
+
+/* How far memory lets it go, and with a promise about latency, how far that holds: times need not
+ * grow with the number (longer answers are interrupted less often), so every one is looked at;
+ * lengths in steps of LENGTHS. */
+static uint64_t furthest_kept(struct walk *w, uint64_t start, uint64_t cap,
+                              bool (*room)(const struct vp_trial *),
+                              bool (*kept)(const struct vp_trial *)) {
+    enum { LENGTHS = 256 };
+    uint64_t step = w->length ? vp_max(LENGTHS / w->unit, 1) : 1;
+
+    w->holds = room;
+    uint64_t n = furthest(w, start, cap);
+    w->holds = kept;
+    while (w->search->slo.count > 0 && n > 0 && !holds(w, n))
+        n = n > step ? (n - 1) / step * step : n - 1;
+    return n;
+}
+
 struct vp_reach vp_find_reach(struct vp_search *search, const struct vp_pick *pick,
                               enum vp_field field) {
     const struct vp_scenario *base = search->base;
     bool length = field == VP_F_CONTEXT || field == VP_F_SEQUENCE_LENGTH;
     uint64_t longest = base->model->max_position, unit = unit_of(base, field);
     uint64_t cap = (length ? (longest > 0 ? longest : MOST_CONTEXT) : MOST_SEQUENCES) / unit;
-    struct walk walk = {search, pick, field, unit, vp_trial_fits};
+    struct walk walk = {search, pick, field, unit, length, NULL};
     struct vp_reach reach = {0};
 
-    reach.sure = furthest(&walk, vp_max(present(base, field) / unit, 1), cap);
+    reach.sure =
+        furthest_kept(&walk, vp_max(present(base, field) / unit, 1), cap, has_room, vp_trial_fits);
     reach.capped = reach.sure == cap;
+    reach.likely = reach.capped ? cap
+                                : furthest_kept(&walk, vp_max(reach.sure, 1), cap, may_have_room,
+                                                vp_trial_may_fit);
     if (search->slo.count > 0 && !reach.capped) {
         struct vp_trial beyond;
         try_number(&walk, &beyond, reach.sure + 1);
-        reach.by_time = beyond.made && beyond.verdict == VP_FITS;
+        reach.by_time = has_room(&beyond);
     }
-    walk.holds = vp_trial_may_fit;
-    reach.likely = reach.capped ? cap : furthest(&walk, vp_max(reach.sure, 1), cap);
     reach.sure *= unit;
     reach.likely *= unit;
     return reach;
@@ -147,7 +173,7 @@ void vp_find_most(struct vp_search *search, struct vp_outcome *out, const struct
                   enum vp_field field) {
     struct vp_arena *arena = search->ctx->arena;
     struct vp_lever *levers = VP_NEW_ARRAY(arena, VP_LEVER_COUNT, struct vp_lever);
-    uint32_t count = vp_levers_of(arena, levers, search->base, NULL);
+    uint32_t count = vp_find_levers(search, levers, NULL);
     struct vp_pick pick = {0};
 
     vp_outcome_begin(search, out, VP_ASK_MOST, goal_name(field), base);

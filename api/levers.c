@@ -533,3 +533,23 @@ bool vp_levers_exclude(enum vp_lever_id a, enum vp_lever_id b) {
     }
     return has_a && has_b;
 }
+
+bool vp_lever_is(const char *name) {
+    for (int i = 0; i < VP_LEVER_COUNT; i++)
+        if (vp_text_eq(ROWS[i].name, name))
+            return true;
+    return false;
+}
+
+const char *vp_lever_names(struct vp_arena *arena) {
+    struct vp_buf out = {.arena = arena};
+
+    for (int i = 0; i < VP_LEVER_COUNT; i++) {
+        bool seen = false; /* engines share names */
+        for (int k = 0; k < i; k++)
+            seen |= vp_text_eq(ROWS[k].name, ROWS[i].name);
+        if (!seen)
+            vp_buf_printf(&out, "%s%s", out.size ? ", " : "", ROWS[i].name);
+    }
+    return vp_buf_text(&out);
+}

@@ -46,6 +46,9 @@ uint32_t vp_levers_of(struct vp_arena *arena, struct vp_lever *out, const struct
 /* A value of a lever with numbers. */
 struct vp_lever_value vp_lever_number(struct vp_arena *arena, const struct vp_lever *lever,
                                       const struct vp_scenario *base, uint64_t number);
+/* A lever of any engine has that name; all names, with commas between. */
+bool vp_lever_is(const char *name);
+const char *vp_lever_names(struct vp_arena *arena);
 /* Two levers that set the same things cannot be pulled together. */
 bool vp_levers_exclude(enum vp_lever_id a, enum vp_lever_id b);
 

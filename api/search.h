@@ -28,6 +28,7 @@ struct vp_search {
     struct vp_quality quality;
     struct vp_slo slo;
     struct vp_prices_given prices;
+    const char *keep; /* names of levers that are not to be pulled: "gpus,weights"; NULL: none */
     uint64_t tried;
 };
 

@@ -1,9 +1,10 @@
 /* bench_sweep RUNS PROFILES THREADS INPUT [FIELD=VALUE...] -- VARY...
  *
  * A sweep as `vramplan sweep` runs it, lines written into memory: settings before "--" hold for all
- * combinations, texts after it are those of --vary. Prints "median-seconds least-seconds bytes":
- * the wall time of one combination, over runs of one pass through all of them, and the bytes of the
- * lines, which are the same in every run of the same planner. */
+ * combinations, texts after it are those of --vary. Prints
+ * "median-seconds least-seconds cpu-seconds bytes": the wall time of one combination, over runs of
+ * one pass through all of them, the median of the processor time that all threads together took for
+ * one, and the bytes of the lines, which are the same in every run of the same planner. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -48,7 +49,7 @@ static uint64_t pass(struct vp_sweeper *sweeper, struct vp_sweep_point *points, 
 }
 
 int main(int argc, char **argv) {
-    double seconds[BENCH_MAX_RUNS];
+    double seconds[BENCH_MAX_RUNS], cpu[BENCH_MAX_RUNS];
     struct vp_setting settings[MAX_SETTINGS];
     size_t setting_count = 0;
     struct vp_arena arena = {0};
@@ -85,11 +86,14 @@ int main(int argc, char **argv) {
     uint64_t bytes = pass(sweeper, points, grid.total); /* fills the memo */
     for (size_t i = 0; i < runs; i++) {
         double begin = bench_seconds(CLOCK_MONOTONIC);
+        double worked = bench_seconds(CLOCK_PROCESS_CPUTIME_ID);
         pass(sweeper, points, grid.total);
         seconds[i] = (bench_seconds(CLOCK_MONOTONIC) - begin) / (double)grid.total;
+        cpu[i] = (bench_seconds(CLOCK_PROCESS_CPUTIME_ID) - worked) / (double)grid.total;
     }
     bench_print(seconds, runs);
-    printf(" %" PRIu64 "\n", bytes);
+    qsort(cpu, runs, sizeof *cpu, bench_compare);
+    printf(" %.9g %" PRIu64 "\n", cpu[runs / 2], bytes);
     vp_sweeper_free(sweeper);
     vp_variants_close(variants);
     vp_arena_free(&arena);

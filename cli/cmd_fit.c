@@ -72,6 +72,8 @@ static void check_words(struct vp_ctx *ctx, const struct vp_args *args) {
         wrong(ctx, "'fit' has --format text and json only", NULL);
     if ((most != NULL) + (least != NULL) + pack > 1)
         wrong(ctx, "--maximize, --minimize and --pack are different questions: ask one", NULL);
+    if (pack && (args->value[VP_OPTION_SLO] || args->value[VP_OPTION_KEEP]))
+        wrong(ctx, "--slo and --keep are questions about one scenario, not for --pack", NULL);
     if (args->value[VP_OPTION_PHASE] && !pack)
         wrong(ctx, "--phase belongs to --pack", NULL);
     if (args->operand_count > 1 && !pack && (most || least))

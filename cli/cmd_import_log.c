@@ -7,6 +7,7 @@
 #include "cli/log_report.h"
 #include "cli/output.h"
 #include "cli/yaml_writer.h"
+#include "planner/doc/yaml.h"
 #include "planner/import/input.h"
 #include "planner/import/log_reader.h"
 
@@ -28,6 +29,14 @@ static enum vp_status check_options(const struct work *w) {
                         vp_options[NEEDS[i]].name);
             status = VP_ERR_INPUT;
         }
+    const char *log = w->args->operands[0];
+    if (vp_text_eq(w->scenario, "-") &&
+        (vp_text_eq(log, "-") || w->args->value[VP_OPTION_MEASURED_OUT])) {
+        vp_diag_add(w->ctx->diags, VP_D_BAD_OPTION, NULL, "%s",
+                    vp_text_eq(log, "-") ? "the log and the scenario cannot both be standard input"
+                                         : "--measured-out needs the scenario as a file");
+        status = VP_ERR_INPUT;
+    }
     if (w->args->setting_count > 0 && !w->scenario) {
         vp_diag_add(w->ctx->diags, VP_D_BAD_OPTION, NULL, "%s changes a scenario; there is none",
                     w->args->settings[0].key);
@@ -61,6 +70,42 @@ static void warn_of_paths(const struct work *w, const struct vp_node *root) {
                     "the model's path %.100s starts at %s; the new file is in %s", model, from, to);
 }
 
+/* "engine.args.max_num_seqs" into nested maps; the value as YAML reads it. */
+static void put_setting(struct vp_ctx *ctx, struct vp_node *map, const char *path,
+                        const char *value) {
+    const struct vp_pos none = {0};
+    struct vp_bytes bytes = {value, strlen(value)};
+    struct vp_diags *diags = VP_NEW(ctx->arena, struct vp_diags);
+    struct vp_ctx own = *ctx;
+    struct vp_node *node;
+    own.diags = diags;
+    diags->arena = ctx->arena;
+    for (const char *dot = strchr(path, '.'); dot; dot = strchr(path, '.')) {
+        const char *key = vp_arena_text(ctx->arena, path, (size_t)(dot - path));
+        struct vp_node *inner = vp_node_get(map, key);
+        if (!inner || inner->kind != VP_NODE_MAP) {
+            inner = vp_node_new(ctx, VP_NODE_MAP, none);
+            vp_node_set(ctx, map, key, none, inner);
+        }
+        map = inner;
+        path = dot + 1;
+    }
+    if (vp_yaml_read(&own, &node, bytes, "") != VP_OK || !node)
+        node = vp_node_scalar(ctx, VP_NODE_TEXT, value, none);
+    vp_node_set(ctx, map, path, none, node);
+}
+
+/* What was planned beside the file: settings of the command line, and of the log where neither says
+ * anything. Without them the measured figures would stand beside another run's settings. */
+static void put_settings(const struct work *w, struct vp_node *over) {
+    const struct vp_log_comparison *c = &w->comparison;
+    for (size_t i = 0; i < w->args->setting_count; i++)
+        put_setting(w->ctx, over, w->args->settings[i].path, w->args->settings[i].value);
+    for (size_t i = 0; i < c->checked_count; i++)
+        if (c->checked[i].use == VP_LOG_SETTING_FILLED)
+            put_setting(w->ctx, over, c->checked[i].setting.path, c->checked[i].setting.value);
+}
+
 static enum vp_status write_measured(struct work *w) {
     const char *path = w->args->value[VP_OPTION_MEASURED_OUT];
     struct vp_ctx *ctx = w->ctx;
@@ -71,10 +116,14 @@ static enum vp_status write_measured(struct work *w) {
     enum vp_status status = vp_input_find(ctx, &found, w->scenario);
     if (status != VP_OK || found.count != 1)
         return status == VP_OK ? VP_ERR_INPUT : status;
+    struct vp_node *head = vp_node_new(ctx, VP_NODE_MAP, (struct vp_pos){0});
     struct vp_node *over = vp_node_new(ctx, VP_NODE_MAP, (struct vp_pos){0});
+    put_setting(ctx, head, "vramplan", "1"); /* a model alone becomes a scenario */
+    put_settings(w, over);
     vp_node_set(ctx, over, "measured", (struct vp_pos){0},
                 vp_log_report_measured(ctx, &w->comparison));
-    const struct vp_node *root = vp_node_merge(ctx, found.items[0].root, over);
+    const struct vp_node *root =
+        vp_node_merge(ctx, vp_node_merge(ctx, head, found.items[0].root), over);
     warn_of_paths(w, root);
     add_provenance(w, &out);
     vp_yaml_write_map(&out, root, 0);

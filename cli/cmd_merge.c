@@ -63,7 +63,7 @@ static enum vp_status look(struct job *job, struct part *part, const char *path)
         part->row = mark.row;
     }
     status = lines.failed ? VP_ERR_INPUT : VP_OK;
-    if (status == VP_OK && lines.cut)
+    if (status == VP_OK && part->empty && lines.cut)
         status = refuse(job, path, "the last line is cut off", NULL);
     vp_sweep_lines_close(&lines);
     return status;
@@ -238,6 +238,8 @@ static enum vp_status copy_part(struct job *job, const struct part *part, bool p
     }
     if (status == VP_OK && lines.failed)
         status = VP_ERR_INPUT;
+    if (status == VP_OK && lines.cut)
+        status = refuse(job, part->path, "the last line is cut off", NULL);
     vp_sweep_lines_close(&lines);
     return status;
 }

@@ -97,6 +97,7 @@ static enum vp_status find(struct vp_ctx *ctx, struct vp_fit_found *f, const str
         return status;
     f->search.slo = q->slo;
     f->search.prices = q->prices;
+    vp_search_keep(&f->search, q->args->value[VP_OPTION_KEEP]);
     check_goal(ctx, q, f->search.base);
     if (ctx->diags->errors > 0)
         return VP_ERR_INPUT;

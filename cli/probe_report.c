@@ -1,6 +1,7 @@
 #include "cli/probe_report.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "reports/report.h"
@@ -167,16 +168,24 @@ static void verification_table(const struct vp_page *page, const struct vp_probe
                                      r->layer.hidden, r->layer.intermediate,
                                      r->noisy ? " (noisy)" : ""),
                      NAME);
-        vp_page_right(page, vp_arena_printf(arena, "%.4g", r->predicted.likely), FIGURE);
+        bool known = r->predicted.basis != VP_BASIS_NONE;
+        vp_page_right(page,
+                      known ? vp_arena_printf(arena, "%.4g", r->predicted.likely) : "not known",
+                      FIGURE);
         vp_page_right(page, vp_arena_printf(arena, "%.4g", r->measured_us), FIGURE);
-        vp_page_right(page, vp_arena_printf(arena, "%.1f %%", 100 * r->error), FIGURE);
+        vp_page_right(page,
+                      known ? vp_arena_printf(arena, "%.1f %%",
+                                              100 * fabs(r->predicted.likely / r->measured_us - 1))
+                            : "",
+                      FIGURE);
         vp_buf_add(page->out, "\n");
     }
     if (v->good)
         vp_page_printf(page, 0, 2, "median error %.1f %%; %.0f %% inside the predicted intervals",
                        100 * v->median, 100 * v->within);
     else
-        vp_page_wrap(page, 0, 2, "every block was noisy: nothing can be said");
+        vp_page_wrap(page, 0, 2,
+                     "every block is noisy or beyond what was measured: nothing can be said");
 }
 
 void vp_probe_report_text(const struct vp_page *page, const struct vp_probe_result *result,
@@ -326,9 +335,10 @@ static void verification_json(struct vp_json *json, const struct vp_verification
         count_key(json, "tokens", r->tokens);
         count_key(json, "hidden_size", r->layer.hidden);
         real_key(json, "measured_us", r->measured_us);
-        real_key(json, "low_us", r->predicted.low);
-        real_key(json, "likely_us", r->predicted.likely);
-        real_key(json, "high_us", r->predicted.high);
+        bool known = r->predicted.basis != VP_BASIS_NONE;
+        real_key(json, "low_us", known ? r->predicted.low : NAN);
+        real_key(json, "likely_us", known ? r->predicted.likely : NAN);
+        real_key(json, "high_us", known ? r->predicted.high : NAN);
         vp_json_key(json, "noisy");
         vp_json_bool(json, r->noisy);
         vp_json_end(json, '}');

@@ -7,7 +7,8 @@
 #include "planner/base/text.h"
 #include "planner/latency/op_time.h"
 
-/* The sum of its operators, each by itself, as the probe launches them. */
+/* The sum of its operators, each by itself, as the probe launches them. Not known (basis NONE) when
+ * one of them is outside of what was measured. */
 static struct vp_time predict(const struct vp_kernels *kernels, const struct vp_plain_layer *layer,
                               uint64_t tokens) {
     static const enum vp_rate RATE = VP_RATE_BF16;
@@ -24,8 +25,14 @@ static struct vp_time predict(const struct vp_kernels *kernels, const struct vp_
 
     vp_plain_layer(&model, &block, layer);
     vp_ops_block(&ops, &model, &block);
-    struct vp_ops_time t = vp_ops_time(&place, &ops, &load);
-    return vp_time_add(vp_time_add(t.linear, t.attention), t.other);
+    struct vp_time sum = {.basis = VP_BASIS_CALIBRATED};
+    for (uint32_t i = 0; i < ops.count; i++) {
+        struct vp_time t = vp_op_time(&place, &ops.item[i], &load);
+        if (t.basis == VP_BASIS_NONE)
+            return (struct vp_time){0};
+        sum = vp_time_add(sum, t);
+    }
+    return sum;
 }
 
 static uint64_t whole(const struct vp_csv *csv, uint32_t row, const char *column) {
@@ -60,9 +67,9 @@ void vp_probe_verify(struct vp_arena *arena, struct vp_verification *out, const 
         v->measured_us = vp_probe_number(blocks, i, "latency_us");
         v->noisy = vp_text_eq(vp_probe_text(blocks, i, "noisy"), "1");
         v->predicted = predict(&kernels, &v->layer, v->tokens);
-        v->error = fabs(v->predicted.likely / v->measured_us - 1);
-        if (v->noisy || !(v->measured_us > 0))
+        if (v->noisy || !(v->measured_us > 0) || v->predicted.basis == VP_BASIS_NONE)
             continue;
+        v->error = fabs(v->predicted.likely / v->measured_us - 1);
         errors[out->good++] = v->error;
         within += v->measured_us >= v->predicted.low && v->measured_us <= v->predicted.high;
     }

@@ -10,9 +10,9 @@ struct vp_verified {
     struct vp_plain_layer layer;
     uint64_t tokens;
     double measured_us;
-    struct vp_time predicted;
-    double error; /* |predicted / measured - 1| */
-    bool noisy;   /* measured badly: not counted */
+    struct vp_time predicted; /* basis NONE: the calibration does not reach so far: not counted */
+    double error;             /* |predicted / measured - 1| */
+    bool noisy;               /* measured badly: not counted */
 };
 struct vp_verification {
     struct vp_verified *rows;

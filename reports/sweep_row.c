@@ -23,6 +23,7 @@ struct writer {
     double found;
     bool has;
     const char **names; /* LIST: of numbers */
+    struct vp_arena *arena;
     size_t count;
 };
 
@@ -73,7 +74,7 @@ static void text(struct writer *w, const char *name, const char *value) {
 
 static void pick(struct writer *w, const char *name, double value, bool known) {
     if (w->mode == LIST)
-        w->names[w->count++] = name;
+        w->names[w->count++] = vp_arena_text(w->arena, name, strlen(name));
     if (w->mode != PICK || strcmp(name, w->wanted) != 0)
         return;
     w->has = true;
@@ -115,6 +116,18 @@ static void real(struct writer *w, const char *name, double value, bool known) {
     vp_buf_add(w->out, shown);
 }
 
+/* "15.365", "512.25", "3" */
+static void thousandths(struct writer *w, const char *name, uint64_t milli, bool known) {
+    pick(w, name, (double)milli / 1000, known);
+    if (!begin(w, name, known))
+        return;
+    digits(w->out, milli / 1000);
+    uint64_t rest = milli % 1000;
+    char text[] = {'.', (char)('0' + rest / 100), (char)('0' + rest / 10 % 10),
+                   (char)('0' + rest % 10)};
+    vp_buf_add_n(w->out, text, rest == 0 ? 0 : rest % 100 == 0 ? 2 : rest % 10 == 0 ? 3 : 4);
+}
+
 /* ---- columns ---- */
 
 static void estimate(struct writer *w, const char *const names[3], const struct vp_estimate *e,
@@ -151,11 +164,15 @@ static const char *device_id(struct vp_device *device) {
     return device->id;
 }
 
-static const char *const COMPONENTS[VP_COMPONENT_COUNT] = {
-#define X(name, text, letter, meaning) [VP_C_##name] = text "_bytes",
-#include "planner/memory/components.def"
-#undef X
-};
+/* "weights_bytes" */
+static void component(struct writer *w, enum vp_component c, uint64_t bytes, bool known) {
+    char name[40];
+    const char *text = vp_component_name(c);
+    size_t n = strlen(text);
+    memcpy(name, text, n);
+    memcpy(name + n, "_bytes", sizeof "_bytes");
+    count(w, name, bytes, known);
+}
 
 /* result NULL: no column is known. */
 static void results(struct writer *w, const struct vp_result *result, bool with_latency) {
@@ -179,9 +196,9 @@ static void results(struct writer *w, const struct vp_result *result, bool with_
     signed_count(w, "headroom_bytes", r->headroom_bytes, there);
     count(w, "reserved_bytes", worst.reserved_bytes, there);
     for (int c = 0; c < VP_COMPONENT_COUNT; c++)
-        count(w, COMPONENTS[c], worst.component[c].likely, there && worst.present[c]);
+        component(w, (enum vp_component)c, worst.component[c].likely, there && worst.present[c]);
     count(w, "kv_tokens", r->kv.tokens, pool);
-    real(w, "max_concurrency", (double)r->kv.max_concurrency_milli / 1000, pool);
+    thousandths(w, "max_concurrency", r->kv.max_concurrency_milli, pool);
     count(w, "max_context", r->kv.max_context, pool);
     real(w, "price_per_hour", price * (double)s->hardware.count, there && price > 0);
     if (with_latency)
@@ -250,7 +267,8 @@ bool vp_sweep_value(double *out, const char *column, const struct vp_result *res
 }
 
 size_t vp_sweep_columns(struct vp_arena *arena, const char ***out, bool with_latency) {
-    struct writer w = {.mode = LIST, .names = VP_NEW_ARRAY(arena, MOST_COLUMNS, const char *)};
+    struct writer w = {
+        .mode = LIST, .arena = arena, .names = VP_NEW_ARRAY(arena, MOST_COLUMNS, const char *)};
     results(&w, NULL, with_latency);
     *out = w.names;
     return w.count;

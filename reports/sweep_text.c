@@ -74,5 +74,11 @@ void vp_sweep_text_row(struct vp_buf *out, const struct vp_sweep_form *form,
     vp_page_right(&page, vp_words_signed_gib(out->arena, r->headroom_bytes), GIB + GAP);
     if (r->kv.known)
         vp_page_right(&page, vp_words_milli(out->arena, r->kv.max_concurrency_milli), POOL + GAP);
+    used += VERDICT + 2 * (GIB + GAP) + (r->kv.known ? POOL + GAP : 0) + GAP;
+    if (r->reason != VP_REASON_NONE &&
+        used + (int)strlen(vp_words_reason(r->reason)) <= page.width) {
+        vp_page_spaces(&page, GAP);
+        vp_buf_add(out, vp_words_reason(r->reason));
+    }
     end_line(out);
 }

@@ -7,6 +7,9 @@
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 
+/* Less than that in pieces is what every process has. */
+#define FEW_PIECES (256 * MIB)
+
 /* Shares of the card from which a figure says something; a CUDA or HIP context with its kernels
  * takes some hundred MiB, so less than GIB held by others is not worth a finding. */
 enum { PERCENT_OTHERS = 5, PERCENT_PIECES = 10, PERCENT_POOLS = 5, PERCENT_HUGE = 60 };
@@ -91,6 +94,16 @@ static void show_card(struct vp_doctor *d, struct vp_finding *f) {
                        vp_doctor_bytes(d, v->in_use), vp_doctor_bytes(d, others));
 }
 
+/* The whole card's total, or the largest memory of a machine with that APU; 0: not known. */
+static uint64_t whole_bytes(const struct vp_gpu *gpu) {
+    if (!gpu)
+        return 0;
+    if (gpu->gtt_ppb)
+        return (uint64_t)gpu->memory_gb * GIB;
+    uint64_t mib = gpu->runtime_mib ? gpu->runtime_mib : gpu->driver_mib;
+    return (gpu->whole_mib ? gpu->whole_mib : mib) * MIB;
+}
+
 /* Tokens whose square is that many scores of 16 bit in 16 heads. */
 static uint64_t tokens_of_scores(uint64_t bytes) {
     return (uint64_t)sqrt((double)bytes / (16 * 2));
@@ -98,7 +111,8 @@ static uint64_t tokens_of_scores(uint64_t bytes) {
 
 static bool too_large(struct vp_doctor *d) {
     const struct vp_doctor_view *v = &d->view;
-    uint64_t card = v->card_known ? v->card : d->in->gpu ? d->in->gpu->driver_mib * MIB : 0;
+    uint64_t whole = whole_bytes(d->in->gpu);
+    uint64_t card = whole ? whole : v->card_known ? v->card : 0;
     bool beyond = card && v->asked > card;
     if (!card || !(beyond || v->asked > percent(card, PERCENT_HUGE)) ||
         d->message->kind == VP_LOG_SAYS_LLAMA_ALLOC)
@@ -124,7 +138,7 @@ static bool too_large(struct vp_doctor *d) {
 static bool process_limit(struct vp_doctor *d) {
     const struct vp_doctor_view *v = &d->view;
     if (!v->allowed_known || !v->card_known || v->allowed >= v->card ||
-        v->reserved + v->asked <= v->allowed)
+        v->reserved + segment_of(v->asked) <= v->allowed)
         return false;
     struct vp_finding *f =
         vp_doctor_add(d, VP_CAUSE_PROCESS_LIMIT, VP_CERTAIN,
@@ -138,24 +152,23 @@ static bool process_limit(struct vp_doctor *d) {
     return true;
 }
 
-static uint64_t whole_mib(const struct vp_gpu *gpu) {
-    if (gpu->whole_mib)
-        return gpu->whole_mib;
-    return gpu->runtime_mib ? gpu->runtime_mib : gpu->driver_mib;
-}
-
 /* The runtime of an APU takes what the driver may map, by default half of the host's memory; three
  * quarters leave enough for a system that does little else. */
 static bool apu_limit(struct vp_doctor *d, uint64_t card) {
     const struct vp_gpu *gpu = d->in->gpu;
-    uint64_t whole = (uint64_t)gpu->memory_gb * GIB, pages = whole / 4 * 3 / 4096;
-    if (card >= percent(whole, 70))
+    uint64_t whole = whole_bytes(gpu), pages = whole / 4 * 3 / 4096, rest;
+    bool exact, told = card < percent(whole, 70);
+    bool more = find_others(d, &rest, &exact) && !exact && rest > percent(card, 25);
+    if (!told && !more)
         return false;
     struct vp_finding *f = vp_doctor_add(
         d, VP_CAUSE_APU_LIMIT, VP_LIKELY,
         "Processor and graphics share one memory. What the runtime may take is the firmware's "
         "carve-out, or what the driver may map (GTT, ttm.pages_limit), not all of it; where the "
         "driver prefers GTT, a large carve-out makes it smaller.");
+    if (more)
+        vp_doctor_line(d, f, "of %s that the runtime shows %s are neither free nor PyTorch's",
+                       vp_doctor_bytes(d, card), vp_doctor_bytes(d, rest));
     vp_doctor_line(d, f, "the runtime sees %s; machines with %s have up to %s",
                    vp_doctor_bytes(d, card), gpu->name, vp_doctor_bytes(d, whole));
     vp_doctor_line(d, f, "3/4 of %s are %" PRIu64 " pages of 4 KiB", vp_doctor_bytes(d, whole),
@@ -196,7 +209,7 @@ static void add_partition(struct vp_doctor *d, enum vp_surety surety, const char
 /* A total that is far below the card's. */
 static bool partition(struct vp_doctor *d, uint64_t card) {
     const struct vp_gpu *gpu = d->in->gpu;
-    uint64_t whole = gpu ? whole_mib(gpu) : 0, mib = card / MIB;
+    uint64_t whole = whole_bytes(gpu) / MIB, mib = card / MIB;
     if (gpu && gpu->gtt_ppb)
         return apu_limit(d, card);
     if (!whole || mib >= percent(whole, 90))
@@ -282,7 +295,7 @@ static bool others(struct vp_doctor *d) {
 static bool fragmentation(struct vp_doctor *d) {
     const struct vp_doctor_view *v = &d->view;
     uint64_t card = v->card_known ? v->card : v->reserved + v->free;
-    if (!v->asked || v->unallocated < 256 * MIB || v->unallocated + v->free < v->asked)
+    if (!v->asked || v->unallocated < FEW_PIECES || v->unallocated + v->free < v->asked)
         return false;
     bool alone = v->unallocated >= v->asked, much = v->unallocated >= percent(card, PERCENT_PIECES);
     if (!alone && !much)
@@ -347,29 +360,35 @@ static void serving_steps(struct vp_doctor *d, struct vp_finding *f) {
     vp_doctor_step(d, f, flag, "leave more beside the engine's share");
 }
 
+static const char *why_full(const struct vp_doctor *d, bool short_of) {
+    if (d->message->kind == VP_LOG_SAYS_LLAMA_ALLOC)
+        return "The buffer does not fit into what is left of this device.";
+    return short_of ? "Even the free and the unused memory together do not hold what was asked for."
+                    : "What is free does not hold what was asked for, and the little that PyTorch "
+                      "has unused lies in pieces.";
+}
+
 static bool capacity(struct vp_doctor *d) {
     const struct vp_doctor_view *v = &d->view;
-    uint64_t held, bytes;
-    bool exact, full = v->asked && v->free_known && v->asked > v->free + v->unallocated;
-    if (!full)
+    uint64_t held = 0, bytes, left = v->free + v->unallocated;
+    bool exact, short_of = v->asked > left, tight = segment_of(v->asked) > v->free;
+    enum vp_surety surety = VP_LIKELY;
+    if (!v->asked || !v->free_known || !(short_of || (tight && v->unallocated < FEW_PIECES)))
         return false;
-    held =
-        find_others(d, &bytes, &exact) && bytes >= GIB && bytes >= percent(v->card, PERCENT_OTHERS)
-            ? bytes
-            : 0;
-    bool despite = v->asked > v->free + v->unallocated + held;
-    struct vp_finding *f = vp_doctor_add(
-        d, VP_CAUSE_CAPACITY, despite ? (held ? VP_LIKELY : VP_CERTAIN) : VP_POSSIBLE,
-        d->message->kind == VP_LOG_SAYS_LLAMA_ALLOC
-            ? "The buffer does not fit into what is left of this device."
-            : "Even the free and the unused memory together do not hold what was asked for.");
+    if (find_others(d, &bytes, &exact) && bytes >= GIB && bytes >= percent(v->card, PERCENT_OTHERS))
+        held = bytes;
+    if (v->asked <= left + held && held)
+        surety = VP_POSSIBLE;
+    else if (short_of && !held)
+        surety = VP_CERTAIN;
+    struct vp_finding *f = vp_doctor_add(d, VP_CAUSE_CAPACITY, surety, why_full(d, short_of));
     show_asked(d, f);
     show_card(d, f);
     if (d->message->kind == VP_LOG_SAYS_LLAMA_ALLOC && v->allocated)
         vp_doctor_line(d, f, "its buffers so far on %s: %s", place_of(d),
                        vp_doctor_bytes(d, v->allocated));
-    vp_doctor_line(d, f, "short by %s",
-                   vp_doctor_bytes(d, less(v->asked, v->free + v->unallocated)));
+    if (short_of)
+        vp_doctor_line(d, f, "short by %s", vp_doctor_bytes(d, v->asked - left));
     serving_steps(d, f);
     vp_doctor_step_fit(d, f, "", "what to change so that it fits, ranked");
     vp_doctor_step(d, f, vp_arena_printf(d->arena, "vramplan explain %s", d->in->subject),
@@ -400,10 +419,10 @@ void vp_doctor_card(struct vp_doctor *d) {
     uint32_t before = d->out->findings;
     bool limited = process_limit(d);
     bool large = too_large(d);
-    if (d->view.card_known)
-        partition(d, d->view.card);
+    bool part = d->view.card_known && partition(d, d->view.card);
     bool full = !limited && !large && !not_capacity(d);
-    others(d);
+    if (!part || !d->in->gpu->gtt_ppb)
+        others(d);
     if (full) {
         fragmentation(d);
         graphs(d);

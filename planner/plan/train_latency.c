@@ -381,6 +381,6 @@ void vp_train_latency(struct vp_arena *arena, struct vp_result *result) {
     for (int k = 0; k < PARTS; k++)
         add(&step, part[k]);
     result->latency.step_ms = milliseconds(step);
-    result->latency.why = vp_train_place_why(&m.place, arena);
+    result->latency.why = vp_train_place_why(&m.place, step.basis, arena);
     fill_parts(&result->latency, part);
 }

@@ -79,6 +79,16 @@ length = text_of(doctor("oom-vllm.txt"), "request-length")
 ok("131,072 tokens needs 16.00 GiB, there is 6.50 GiB" in length[0], "a request too long", length)
 ok("--max-model-len 53232" in length[1], "and the longest that fits", length)
 
+same(causes(doctor("", stdin="torch.OutOfMemoryError: HIP out of memory. Tried to allocate 2.00 MiB. GPU "
+                   "0 has a total capacity of 255.98 GiB of which 244.65 GiB is free. 1.05 GiB "
+                   "allowed; Of the allocated memory 1017.01 MiB is allocated by PyTorch, with "
+                   "17.00 MiB allocated in private pools (e.g., HIP Graphs), and 54.99 MiB is "
+                   "reserved by PyTorch but unallocated.\n")), [("process-limit", "certain")],
+     "a limit that only the allocator's segment exceeds")
+same(causes(doctor("", stdin="RuntimeError: CUDA out of memory. Tried to allocate 32.00 MiB (GPU 0; 7.79 "
+                   "GiB total capacity; 6.64 GiB already allocated; 21.00 MiB free; 150.86 MiB "
+                   "cached)\n")), [("capacity", "likely")], "the form of PyTorch 1.3")
+
 # One line each: what is recognised of engines and hosts.
 ONE_LINE = [
     ("RuntimeError: CUDA out of memory occurred when warming up sampler with 1024 dummy requests. "
@@ -104,6 +114,20 @@ for line, cause, step in ONE_LINE:
     doc = doctor("", stdin=line + "\n")
     same([f["cause"] for f in doc["findings"]], [cause], "%s: %s..." % (cause, line[:40]))
     ok(step in text_of(doc, cause)[1], "and what to do", doc["findings"])
+
+# An APU: what the runtime shows may be too little, or more than the driver gives.
+ROCM = ("torch.OutOfMemoryError: HIP out of memory. Tried to allocate %s GiB. GPU 0 has a total "
+        "capacity of %s GiB of which %s GiB is free. Of the allocated memory %s GiB is allocated by "
+        "PyTorch, and 75.82 MiB is reserved by PyTorch but unallocated.\n")
+for figures, want in (((16, 15.24, 15.09, 0), [("apu-limit", "likely"), ("capacity", "certain")]),
+                      ((3.31, 128, 0.76, 57.7), [("apu-limit", "likely"), ("capacity", "possible")]),
+                      ((1.08, 62.47, 0.75, 61.41), [("apu-limit", "likely"),
+                                                    ("capacity", "certain")]),
+                      ((4, 120, 1, 117), [("capacity", "certain")])):
+    run = Run("doctor", "--gpu", "strix-halo", "--format", "json", stdin=ROCM % figures)
+    same(causes(run.json()), want, "Strix Halo: %r" % (figures,), run)
+same(causes(doctor("", stdin=ROCM % (3.31, 128, 0.76, 57.7)))[0], ("another-process", "likely"),
+     "what no message explains, the card not named")
 
 # More of the partition, and of a message that was pasted in pieces.
 doc = doctor("", stdin=open(os.path.join(LOGS, "amd-smi.txt")).read().replace("SPX", "CPX"))

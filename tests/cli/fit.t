@@ -144,13 +144,13 @@ def others():
     r = Run("fit", "several.yaml", "--format", "json")
     ok(isinstance(r.json(), list) and len(r.json()) > 1, "several scenarios are a list", r)
     for words, code, said in (
-            (["one.yaml", "--maximize", "context"], 2, "VP106"),
+            (["one.yaml", "--maximize", "layers"], 2, "hold all layers"),
             ([DENSE, *GPU, "--context", "8k", "--maximize", "context"], 2, "VP104"),
             ([DENSE, *GPU, "--maximize", "speed"], 2, "VP107"),
             ([DENSE, *GPU, "--format", "csv"], 2, "text and json only"),
             ([os.path.join(DIR, "none.gguf"), *GPU], 2, "none.gguf"),
             ([], 2, "needs an argument"),
-            (["one.yaml", "several.yaml"], 2, "takes one argument")):
+            (["one.yaml", "several.yaml", "--maximize", "context"], 2, "take one")):
         r = Run("fit", *words)
         ok(r.code == code and said in r.err and not r.out, "refused: %s" % said, r)
     r = Run("fit", os.path.join(DIR, "none.gguf"), "--format", "json")

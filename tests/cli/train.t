@@ -115,9 +115,9 @@ WAYS = (("pytorch@2.9", ["--weights", "bf16", "--set", "train.ops.attention=eage
 
 def families():
     """Every kind of layer in every framework: an answer, or a refusal that says why; a longer
-    sequence never takes less."""
+    sequence never takes less, of memory or of time."""
     for engine, more in WAYS:
-        short, fewer, refusals = [], [], []
+        short, fewer, refusals, untimed, faster = [], [], [], [], []
         for model in FAMILIES:
             args = ["plan", model, "--gpu", "mi300x", "--count", "8", "--engine", engine, *more,
                     "--format", "json"]
@@ -125,12 +125,45 @@ def families():
             if any(r.code not in (0, 1, 3) for r in runs):
                 refusals += [r for r in runs if r.code != 2 or "error:" not in r.err]
                 continue
-            peaks = [r.json()["engine_report"]["allocated_peak_bytes"] for r in runs]
+            docs = [r.json() for r in runs]
+            peaks = [d["engine_report"]["allocated_peak_bytes"] for d in docs]
             short.append(model)
             fewer += [(model, peaks)] if peaks[1] < peaks[0] else []
+            steps = [d["latency"].get("step_ms") for d in docs]
+            if not all(s and 0 < s["low"] <= s["likely"] <= s["high"] for s in steps):
+                untimed.append((model, steps))
+            elif steps[1]["likely"] < 0.98 * steps[0]["likely"]:  # measured forms are not steady
+                faster.append((model, steps))
         same(refusals, [], "%s: what is refused is refused in words" % engine)
         ok(len(short) >= 15, "%s: most families are planned" % engine, short)
         same(fewer, [], "%s: more tokens never take less" % engine)
+        same(untimed, [], "%s: every plan has a step time" % engine)
+        same(faster, [], "%s: more tokens are never faster" % engine)
+
+
+def step_times():
+    """What a step takes, and what it is made of; what changes it, and how."""
+    def latency(*more):
+        return planned([*BASE, "--batch", "1", *more])["latency"]
+
+    plain, again = latency(), latency("--set", "train.recompute=full")
+    for key in ("low", "likely", "high"):
+        parts = sum(p[key] for p in plain["step_parts_ms"])
+        ok(abs(parts / plain["step_ms"][key] - 1) < 1e-4, "the parts are the step: %s" % key, plain)
+    names = [p["part"] for p in plain["step_parts_ms"]]
+    ok("recomputation" not in names and "linear layers" in names, "parts by name", names)
+    more = again["step_ms"]["likely"] / plain["step_ms"]["likely"]
+    ok(1.15 < more < 1.4, "recomputing every layer takes 15 to 40 % more", more)
+    twice = latency("--set", "train.gradient_accumulation=2")["step_ms"]["likely"]
+    ok(1.5 < twice / plain["step_ms"]["likely"] < 2, "twice the micro batches", twice)
+    ok("mi300x" in plain["why"], "says what was measured", plain["why"])
+    other = planned(["plan", "llama-3.2-1b", "--gpu", "rx7900xtx", "--engine", "pytorch@2.9", "--seq",
+                     "4k", "--batch", "1"])["latency"]
+    same(other["step_ms"]["basis"], "class", "no calibration of this card")
+    ok("no calibration" in other["why"], "says so", other["why"])
+    out = Run(*BASE, "--batch", "1").out
+    ok("training step" in out and "recomputation" not in out.split("of a step:")[1][:300],
+       "the text report has it", out)
 
 
 def recipes():
@@ -153,5 +186,6 @@ values()
 modes()
 recompute()
 families()
+step_times()
 recipes()
 finish()

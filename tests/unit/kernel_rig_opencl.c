@@ -1,7 +1,8 @@
 #include "tests/unit/kernel_rig.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
+
+#include "probe/gpu_library.h"
 
 /* The part of OpenCL 1.2 that is used, declared here so that no header is needed. Handles are
  * pointers, numbers of type cl_int and cl_uint 32 bits, bit fields 64. */
@@ -30,14 +31,14 @@ static void *context, *queue, *program;
 enum { DEVICE_TYPE_CPU = 2, READ_WRITE = 1, COPY_HOST = 32, BUILD_LOG = 0x1183 };
 
 static bool load(void) {
-    void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *library = vp_library_io->open("libOpenCL.so.1");
 
     if (!library)
         return false;
 /* Through a pointer to the pointer: ISO C has no conversion from void * to a function. */
 #define LOAD(name)                                                                                 \
     do {                                                                                           \
-        *(void **)&cl.name = dlsym(library, #name);                                                \
+        *(void **)&cl.name = vp_library_io->symbol(library, #name);                                \
         if (!cl.name)                                                                              \
             return false;                                                                          \
     } while (0)

@@ -10,6 +10,8 @@
 #include "probe/gpu_launch.h"
 #include "probe/method.h"
 
+static const enum vp_dev_type FLOATS[] = {VP_TYPE_BF16, VP_TYPE_FP8};
+
 static struct vp_arena arena;
 static struct vp_dev cpu, gpu;
 static struct vp_kernel_traits traits;
@@ -144,10 +146,11 @@ static void test_rows(void **state) {
 static void test_codes(void **state) {
     enum { M = 3, N = 256 };
     struct vp_dev_work w = {.m = M, .n = N, .scale = {0.125F, 1}};
+    static const enum vp_dev_type TYPES[] = {VP_TYPE_FP8, VP_TYPE_INT8};
     (void)state;
 
-    for (int type = VP_TYPE_FP8; type <= VP_TYPE_INT8; type++) {
-        w.type = type;
+    for (unsigned i = 0; i < 2; i++) {
+        enum vp_dev_type type = w.type = TYPES[i];
         w.kernel = VP_KERNEL_QUANTISE;
         w.buffer[0] = noise(M * N, VP_TYPE_BF16);
         check(w, 1, M * N, type);
@@ -161,8 +164,8 @@ static void test_products(void **state) {
     struct vp_dev_work w = {.m = 9, .n = 40, .k = 256, .scale = {0.5F, 0.25F}};
     (void)state;
 
-    for (int type = VP_TYPE_BF16; type <= VP_TYPE_FP8; type += VP_TYPE_FP8 - VP_TYPE_BF16) {
-        w.type = type;
+    for (unsigned i = 0; i < 2; i++) {
+        enum vp_dev_type type = w.type = FLOATS[i];
         w.m = 9;
         w.kernel = VP_KERNEL_GEMM;
         w.buffer[0] = noise(w.m * w.k, type);
@@ -191,8 +194,8 @@ static void test_decode(void **state) {
     uint64_t queries = w.batch * w.heads * w.head_dim;
     (void)state;
 
-    for (int type = VP_TYPE_BF16; type <= VP_TYPE_FP8; type += VP_TYPE_FP8 - VP_TYPE_BF16) {
-        w.type = type;
+    for (unsigned i = 0; i < 2; i++) {
+        enum vp_dev_type type = w.type = FLOATS[i];
         w.buffer[0] = noise(queries, VP_TYPE_BF16);
         w.buffer[1] = noise(cached, type);
         w.buffer[2] = noise(cached, type);

@@ -265,11 +265,11 @@ static void unknown_card(void **state) {
     (void)state;
     struct fixture f;
     fixture_begin(&f);
-    const struct vp_latency *latency =
-        latency_of(&f, MODEL,
-                   "hardware: {gpu: {name: new, vendor: amd, memory_gb: 64}, count: 1}\n"
-                   "engine: {name: pytorch, version: \"2.9\"}\n"
-                   "train: {micro_batch: 1, sequence_length: 4096}\n");
+    const struct vp_latency *latency = latency_of(
+        &f, MODEL,
+        "hardware: {gpu: {name: new, vendor: amd, memory_gb: 64}, count: 1, memory: 64 GiB}\n"
+        "engine: {name: pytorch, version: \"2.9\"}\n"
+        "train: {micro_batch: 1, sequence_length: 4096}\n");
     assert_int_equal(latency->step_ms.basis, VP_BASIS_NONE);
     assert_int_equal(latency->parts, 0);
     assert_non_null(latency->why);

@@ -8,6 +8,7 @@
 #include "api/objectives.h"
 #include "api/vary.h"
 #include "api/where.h"
+#include "planner/base/text.h"
 
 static struct fixture f;
 static struct vp_grid grid;
