@@ -401,6 +401,8 @@ uint32_t vp_words_prices(struct vp_arena *arena, struct vp_fact out[VP_FACTS],
     const struct vp_prices *prices = &result->prices;
     const struct vp_serve *serve = &result->scenario->serve;
     uint64_t n = serve->concurrency;
+    if (result->scenario->training) /* there are no sequences to be served */
+        return 0;
     const char *sequences = vp_words_plural(arena, n, "sequence", "sequences");
     const char *longest = vp_format_count(arena, prices->max_context);
     if (prices->context_capped)

@@ -67,6 +67,9 @@ struct vp_train_place vp_train_place_of(const struct vp_scenario *scenario) {
 
     place.kernels.graphs = false;
     place.kernels.casts_apart = true;
+    for (int i = 0; i < VP_RATES;
+         i++) /* what changed with the release was the making of operands */
+        place.kernels.other_release[i] = false;
     place.matrix_rate = scenario->engine.rules.train.fp8_products && scenario->hardware.gpu.fp8
                             ? VP_RATE_FP8
                             : place.rate;
@@ -424,6 +427,8 @@ static void assemble(struct vp_train_pass *out, const struct vp_train_place *pla
 }
 
 static struct vp_time at_speed(struct vp_time time, const struct vp_amount *permille) {
+    if (permille->low == 0) /* of a scenario without rules */
+        return time;
     double likely = 1e3 / (double)permille->likely;
     return (struct vp_time){
         fmin(time.low * likely, time.likely * 1e3 / (double)permille->high), time.likely * likely,
