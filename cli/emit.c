@@ -7,7 +7,7 @@
 #include "cli/yaml_writer.h"
 #include "planner/import/document.h"
 #include "planner/import/settings.h"
-#include "planner/import/words.h"
+#include "planner/import/wording.h"
 #include "reports/llama_command.h"
 #include "reports/shell_words.h"
 

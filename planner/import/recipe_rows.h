@@ -1,4 +1,4 @@
-/* The rows of recipe_keys.def, for reading (recipe.c) and writing (words_recipe.c). */
+/* The rows of recipe_keys.def, for reading (recipe.c) and writing (wording_recipe.c). */
 #ifndef VP_IMPORT_RECIPE_ROWS_H
 #define VP_IMPORT_RECIPE_ROWS_H
 

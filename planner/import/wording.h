@@ -1,8 +1,8 @@
 /* A scenario in the words of its engine or of a training recipe: what command_line.h, recipe.h and
  * engine_args.h read, the other way round, by the same tables. What the scenario says and the
  * target has no word for is told beside it, so that both together give the same plan. */
-#ifndef VP_IMPORT_WORDS_H
-#define VP_IMPORT_WORDS_H
+#ifndef VP_IMPORT_WORDING_H
+#define VP_IMPORT_WORDING_H
 
 #include "planner/doc/node.h"
 #include "planner/import/input.h"

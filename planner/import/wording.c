@@ -7,7 +7,7 @@
 #include "planner/import/document.h"
 #include "planner/import/engine_args.h"
 #include "planner/import/profile.h"
-#include "planner/import/words_parts.h"
+#include "planner/import/wording_parts.h"
 
 static const struct {
     const char *name;

@@ -1,8 +1,8 @@
-/* Shared by words*.c. */
-#ifndef VP_IMPORT_WORDS_PARTS_H
-#define VP_IMPORT_WORDS_PARTS_H
+/* Shared by wording*.c. */
+#ifndef VP_IMPORT_WORDING_PARTS_H
+#define VP_IMPORT_WORDING_PARTS_H
 
-#include "planner/import/words.h"
+#include "planner/import/wording.h"
 
 /* One thing that the scenario says. */
 struct vp_said_leaf {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "planner/base/text.h"
-#include "planner/import/words_parts.h"
+#include "planner/import/wording_parts.h"
 
 static const char MODEL[] = "model", LAUNCH[] = "launch";
 

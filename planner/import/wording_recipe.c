@@ -3,7 +3,7 @@
 
 #include "planner/base/text.h"
 #include "planner/import/recipe_rows.h"
-#include "planner/import/words_parts.h"
+#include "planner/import/wording_parts.h"
 
 static const struct {
     const char *model, *module, *builder;
