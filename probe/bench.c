@@ -39,7 +39,7 @@ static struct need need_of(const struct vp_bench_item *item) {
 static bool has_buffers(const struct vp_bench_item *item) {
     return item->kind == VP_BENCH_STREAM || item->kind == VP_BENCH_GEMM ||
            item->kind == VP_BENCH_DECODE || item->kind == VP_BENCH_PREFILL ||
-           (item->kind == VP_BENCH_KERNEL && item->kernel != VP_KERNEL_EMPTY);
+           item->kind == VP_BENCH_KERNEL;
 }
 
 /* What the largest item of the list takes with its copies; at most a part of what is free. */
@@ -296,7 +296,7 @@ static enum vp_dev_status measure_kernel(struct vp_bench_session *s, struct vp_s
     void *buffer[VP_DEV_BUFFERS] = {NULL};
 
     vp_bench_buffers(&buffers, item);
-    task.wait = item->kind == VP_BENCH_KERNEL && item->kernel == VP_KERNEL_EMPTY;
+    task.wait = !strcmp(item->name, "launch_alone");
     enum vp_dev_status status = VP_DEV_OK;
     if (item->kernel != VP_KERNEL_EMPTY)
         status = place(s, &task, buffer, item, &buffers);

@@ -98,7 +98,7 @@ static void add_constants(const struct building *b) {
     if (b->options->host)
         return;
     add(b, &(struct vp_bench_item){
-               .kind = VP_BENCH_KERNEL, .kernel = VP_KERNEL_EMPTY, .name = "launch_alone"});
+               .kind = VP_BENCH_LAUNCH, .kernel = VP_KERNEL_EMPTY, .name = "launch_alone"});
     add(b, &(struct vp_bench_item){.kind = VP_BENCH_COPY, .name = "host_to_device", .n = copied});
     add(b, &(struct vp_bench_item){.kind = VP_BENCH_COPY, .name = "device_to_host", .n = copied});
 }

@@ -71,6 +71,7 @@ static const struct vp_gpu_kind CUDA = {
     .family = 1,
     .folders = FOLDERS,
     .library = {"libcuda", 1, 1},
+    .node = "/dev/nvidiactl",
     /* CUdevice_attribute */
     .attribute = {.compute_units = 16, .clock_khz = 13, .memory_clock_khz = 36, .cache_bytes = 38},
     .blas = {.library = {"libcublasLt", 16, 11},

@@ -43,7 +43,7 @@ struct vp_dev_info {
     char driver[VP_DEV_TEXT];  /* driver and runtime versions: "HIP 6.2.41133" */
     char library[VP_DEV_TEXT]; /* of the vendor's matrix products: "hipBLASLt 0.10"; "": none */
     char
-        kernels[VP_DEV_TEXT]; /* where ours come from: "gfx942, built ahead", "hipRTC", "C, avx2" */
+        kernels[VP_DEV_TEXT]; /* where ours come from: "built ahead for gfx942", "C, avx2" */
     uint64_t total_bytes, free_bytes;
     uint64_t compute_units;
     uint64_t cache_bytes; /* last-level */

@@ -6,9 +6,6 @@
 
 #include "probe/gpu_driver.h"
 
-#define MUST true
-#define NONE NULL
-
 static const struct vp_library_symbol SYMBOLS[] = {
 #define VP_BLAS(result, member, parameters, need, hip, cuda)                                       \
     {{hip, cuda}, offsetof(struct vp_blas_calls, member), need},

@@ -4,8 +4,6 @@
 
 #include "probe/gpu_driver.h"
 
-#define MUST true
-
 enum { MOST_RANKS = 16, BFLOAT16 = 9, SUM = 0, WARM_UPS = 5, REPEATS = 20 };
 
 static const struct vp_library_symbol SYMBOLS[] = {

@@ -5,9 +5,6 @@
 #include "probe/gpu_driver.h"
 #include "probe/kernel_images.h"
 
-#define MUST true
-#define NONE NULL
-
 struct compiler_calls {
 #define VP_COMPILER VP_GPU_POINTER
 #include "probe/gpu_symbols.def"

@@ -2,13 +2,10 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Codes that both drivers use: hip_runtime_api.h and cuda.h. */
 enum { OUT_OF_MEMORY = 2, NO_DEVICE = 100, NOT_SUPPORTED = 801 };
-
-#define MUST true
-#define MAY false
-#define NONE NULL
 
 static const struct vp_library_symbol SYMBOLS[] = {
 #define VP_DRIVER(result, member, parameters, need, hip, cuda)                                     \
@@ -73,7 +70,13 @@ enum vp_dev_status vp_gpu_open(struct vp_dev *device, const struct vp_gpu_kind *
     /* Without a device this ends with one of several codes, also with that of a bad device; any
      * means that nothing can be measured. */
     enum vp_dev_status status = VP_GPU_CALL(device, gpu, init, 0);
-    return status == VP_DEV_OK ? status : VP_DEV_NO_DEVICE;
+    if (status == VP_DEV_OK)
+        return status;
+    const char *error = vp_arena_printf(device->arena, "%s", device->why);
+    if (access(kind->node, F_OK) == 0 && access(kind->node, R_OK | W_OK) != 0)
+        return vp_dev_fail(device, VP_DEV_NO_DEVICE, "%.100s; you may not open %s", error,
+                           kind->node);
+    return VP_DEV_NO_DEVICE;
 }
 
 void vp_gpu_close(struct vp_dev *device) { device->state = NULL; }

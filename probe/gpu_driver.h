@@ -51,6 +51,7 @@ struct vp_gpu_kind {
     unsigned family;            /* column of gpu_symbols.def */
     const char *const *folders; /* patterns, see gpu_library.h */
     struct vp_library_name library;
+    const char *node; /* what the driver opens: "/dev/kfd" */
     struct {
         int compute_units, clock_khz, memory_clock_khz, cache_bytes;
     } attribute;

@@ -42,6 +42,18 @@ static enum vp_dev_status need_scratch(struct vp_dev *device, uint64_t bytes) {
     return status;
 }
 
+/* The product inside RECOMPUTE: the vendor's where there is one, as in an engine. */
+static enum vp_dev_status multiply(struct vp_dev *device, const struct vp_kernel_launch *l) {
+    const struct vp_dev_work product = {.kernel = VP_KERNEL_GEMM,
+                                        .type = VP_TYPE_BF16,
+                                        .m = l->numbers.m,
+                                        .n = l->numbers.n,
+                                        .k = l->numbers.k,
+                                        .buffer = {l->buffer[0], l->buffer[1], l->buffer[2]}};
+    enum vp_dev_status status = vp_gpu_gemm(device, &product);
+    return status == VP_DEV_UNSUPPORTED ? launch_one(device, l) : status;
+}
+
 static bool multiplies(const struct vp_dev_work *w) {
     return w->kernel == VP_KERNEL_GEMM || w->kernel == VP_KERNEL_RECOMPUTE;
 }
@@ -55,8 +67,12 @@ enum vp_dev_status vp_gpu_launch(struct vp_dev *device, const struct vp_dev_work
         return vp_dev_fail(device, VP_DEV_UNSUPPORTED, "%s", gpu->wrong[work->type]);
     if (status == VP_DEV_OK)
         status = vp_kernel_plan(device, &plan, work, &gpu->traits, gpu->scratch);
-    for (uint32_t i = 0; status == VP_DEV_OK && i < plan.launches; i++)
-        status = launch_one(device, &plan.launch[i]);
+    for (uint32_t i = 0; status == VP_DEV_OK && i < plan.launches; i++) {
+        bool product = plan.launch[i].entry == VP_ENTRY_vp_gemm_bf16;
+        status = work->kernel == VP_KERNEL_RECOMPUTE && product
+                     ? multiply(device, &plan.launch[i])
+                     : launch_one(device, &plan.launch[i]);
+    }
     return status;
 }
 

@@ -8,9 +8,6 @@
 
 #include "probe/gpu_driver.h"
 
-#define MUST true
-#define NONE NULL
-
 /* nvml.h */
 struct nvml_memory {
     unsigned long long total, free_bytes, used;

@@ -97,6 +97,7 @@ static const struct vp_gpu_kind HIP = {
     .family = 0,
     .folders = FOLDERS,
     .library = {"libamdhip64", 16, 5},
+    .node = "/dev/kfd",
     /* hipDeviceAttribute_t of HIP 5.0 and later */
     .attribute = {.compute_units = 63, .clock_khz = 5, .memory_clock_khz = 60, .cache_bytes = 19},
     .blas = {.library = {"libhipblaslt", 4, 0},

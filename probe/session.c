@@ -164,7 +164,7 @@ static void how_it_ended(char *out, size_t size, const struct vp_child_report *r
                  strsignal(report->code), said, report->last_words);
         break;
     case VP_CHILD_HUNG:
-        snprintf(out, size, "nothing came for %.0f s%s%s", limit_s, said, report->last_words);
+        snprintf(out, size, "nothing came for %.3g s%s%s", limit_s, said, report->last_words);
         break;
     case VP_CHILD_LOST:
         snprintf(out, size, "the process was lost: %s", strerror(report->code));

@@ -1,6 +1,6 @@
 /* A stand-in for libhipblaslt, or with -DCUDA for libcublasLt: multiplies column-major matrices,
- * the first one transposed; only the first small ones of a type really. Linked with the stand-in for the driver, whose
- * clock it moves. */
+ * the first one transposed; only the first small ones of a type really. Linked with the stand-in
+ * for the driver, whose clock it moves. */
 #include "tests/fakes/fake_script.h"
 
 #include <stdbool.h>
@@ -46,12 +46,8 @@ API(hipblasLtCreate, cublasLtCreate, (void **out)) {
     return 0;
 }
 
-API(hipblasLtDestroy, cublasLtDestroy, (void *h)) {
-    TROUBLE;
-    return h ? 0 : 1;
-}
-
-API(hipblasLtMatrixLayoutCreate, cublasLtMatrixLayoutCreate, (void **out, int type, uint64_t rows, uint64_t columns, int64_t pitch)) {
+API(hipblasLtMatrixLayoutCreate, cublasLtMatrixLayoutCreate,
+    (void **out, int type, uint64_t rows, uint64_t columns, int64_t pitch)) {
     struct layout *l = malloc(sizeof *l);
     TROUBLE;
     *l = (struct layout){type, rows, columns, pitch};
@@ -59,13 +55,15 @@ API(hipblasLtMatrixLayoutCreate, cublasLtMatrixLayoutCreate, (void **out, int ty
     return 0;
 }
 
-API(hipblasLtMatmulDescCreate, cublasLtMatmulDescCreate, (void **out, int compute, int scale_type)) {
+API(hipblasLtMatmulDescCreate, cublasLtMatmulDescCreate,
+    (void **out, int compute, int scale_type)) {
     TROUBLE;
     *out = calloc(1, sizeof(struct product));
     return compute == NAME(2, 68) && scale_type == R_32F ? 0 : 1;
 }
 
-API(hipblasLtMatmulDescSetAttribute, cublasLtMatmulDescSetAttribute, (void *desc, int attribute, const void *value, size_t bytes)) {
+API(hipblasLtMatmulDescSetAttribute, cublasLtMatmulDescSetAttribute,
+    (void *desc, int attribute, const void *value, size_t bytes)) {
     struct product *p = desc;
     TROUBLE;
     if (attribute == NAME(0, 3) && bytes == sizeof p->transpose)
@@ -83,7 +81,8 @@ API(hipblasLtMatmulPreferenceCreate, cublasLtMatmulPreferenceCreate, (void **out
     return 0;
 }
 
-API(hipblasLtMatmulPreferenceSetAttribute, cublasLtMatmulPreferenceSetAttribute, (void *wish, int attribute, const void *value, size_t bytes)) {
+API(hipblasLtMatmulPreferenceSetAttribute, cublasLtMatmulPreferenceSetAttribute,
+    (void *wish, int attribute, const void *value, size_t bytes)) {
     (void)wish, (void)value;
     TROUBLE;
     return attribute == 1 && bytes == 8 ? 0 : 1;
@@ -92,7 +91,9 @@ API(hipblasLtMatmulPreferenceSetAttribute, cublasLtMatmulPreferenceSetAttribute,
 static bool is_fp8(int type) { return type == NAME(R_E4M3_FNUZ, R_E4M3); }
 
 /* Of an FP8 product, all sides but ours in n must be multiples of 16. */
-API(hipblasLtMatmulAlgoGetHeuristic, cublasLtMatmulAlgoGetHeuristic, (void *h, void *desc, void *a, void *b, void *c, void *d, void *wish, int most, void *results, int *count)) {
+API(hipblasLtMatmulAlgoGetHeuristic, cublasLtMatmulAlgoGetHeuristic,
+    (void *h, void *desc, void *a, void *b, void *c, void *d, void *wish, int most, void *results,
+     int *count)) {
     const struct layout *first = a;
     (void)h, (void)desc, (void)b, (void)c, (void)d, (void)wish, (void)most;
     TROUBLE;
@@ -113,7 +114,10 @@ static float value_at(const struct layout *l, const void *data, uint64_t i) {
     return vp_fp8_value(((const uint8_t *)data)[i], l->type == R_E4M3_FNUZ);
 }
 
-API(hipblasLtMatmul, cublasLtMatmul, (void *h, void *desc, const void *alpha, const void *a, void *la, const void *b, void *lb, const void *beta, const void *c, void *lc, void *d, void *ld, const void *algorithm, void *workspace, size_t bytes, void *stream)) {
+API(hipblasLtMatmul, cublasLtMatmul,
+    (void *h, void *desc, const void *alpha, const void *a, void *la, const void *b, void *lb,
+     const void *beta, const void *c, void *lc, void *d, void *ld, const void *algorithm,
+     void *workspace, size_t bytes, void *stream)) {
     static const double MOST = 1 << 23;
     static const unsigned MOST_RUNS = 2;
     static unsigned runs[3];

@@ -35,7 +35,8 @@ API(int, ncclGroupEnd, (void)) {
     return 0;
 }
 
-API(int, ncclAllReduce, (const void *from, void *to, size_t count, int type, int operation, void *c, void *stream)) {
+API(int, ncclAllReduce,
+    (const void *from, void *to, size_t count, int type, int operation, void *c, void *stream)) {
     TROUBLE;
     return from && to && count && type == 9 && operation == 0 && c && stream ? 0 : 4;
 }

@@ -1,7 +1,8 @@
 /* A stand-in for libamdhip64 (with hipRTC), or with -DCUDA for libcuda, libnvrtc and libnvidia-ml:
  * the functions that the probe calls, by the prototypes of the vendors' headers. Device memory is
- * the process's own; the first small launches of a kernel are run as the C that they also are, and a
- * clock that only work moves says how long all took. fake_script.h: what can be made to go wrong. */
+ * the process's own; the first small launches of a kernel are run as the C that they also are, and
+ * a clock that only work moves says how long all took. fake_script.h: what can be made to go wrong.
+ */
 #include "tests/fakes/fake_script.h"
 
 #include <math.h>
@@ -63,7 +64,7 @@ API(int, hipDeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *text, int size, int d
     return 0;
 }
 
-API(int, hipDeviceTotalMem, cuDeviceTotalMem_v2, (size_t *bytes, int device)) {
+API(int, hipDeviceTotalMem, cuDeviceTotalMem_v2, (size_t * bytes, int device)) {
     (void)device;
     TROUBLE;
     *bytes = (size_t)script_number("memory", 8589934592.0);
@@ -91,13 +92,6 @@ API(int, hipDeviceGetAttribute, cuDeviceGetAttribute, (int *value, int attribute
 API(int, hipDriverGetVersion, cuDriverGetVersion, (int *version)) {
     TROUBLE;
     *version = NAME(70051831, 12080);
-    return 0;
-}
-
-API(int, hipDeviceCanAccessPeer, cuDeviceCanAccessPeer, (int *can, int device, int peer)) {
-    (void)device, (void)peer;
-    TROUBLE;
-    *can = 1;
     return 0;
 }
 
@@ -249,7 +243,7 @@ static int give(void *memory) {
     return 1;
 }
 
-API(int, hipMemGetInfo, cuMemGetInfo_v2, (size_t *left, size_t *total)) {
+API(int, hipMemGetInfo, cuMemGetInfo_v2, (size_t * left, size_t *total)) {
     TROUBLE;
     *total = (size_t)script_number("memory", 8589934592.0);
     *left = *total > taken ? *total - taken : 0;
@@ -286,17 +280,20 @@ static int copy(void *to, const void *from, size_t bytes, double gbps) {
     return 0;
 }
 
-API(int, hipMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2, (void *to, const void *from, size_t bytes, void *stream)) {
+API(int, hipMemcpyHtoDAsync, cuMemcpyHtoDAsync_v2,
+    (void *to, const void *from, size_t bytes, void *stream)) {
     TROUBLE;
     return stream ? copy(to, from, bytes, 50) : 1;
 }
 
-API(int, hipMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2, (void *to, const void *from, size_t bytes, void *stream)) {
+API(int, hipMemcpyDtoHAsync, cuMemcpyDtoHAsync_v2,
+    (void *to, const void *from, size_t bytes, void *stream)) {
     TROUBLE;
     return stream ? copy(to, from, bytes, 50) : 1;
 }
 
-API(int, hipMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2, (void *to, const void *from, size_t bytes, void *stream)) {
+API(int, hipMemcpyDtoDAsync, cuMemcpyDtoDAsync_v2,
+    (void *to, const void *from, size_t bytes, void *stream)) {
     TROUBLE;
     return stream ? copy(to, from, bytes, 1500) : 1;
 }
@@ -364,7 +361,8 @@ API(int, hipStreamEndCapture, cuStreamEndCapture, (void *s, void **out)) {
     return 0;
 }
 
-API(int, hipGraphInstantiateWithFlags, cuGraphInstantiateWithFlags, (void **out, void *g, unsigned long long flags)) {
+API(int, hipGraphInstantiateWithFlags, cuGraphInstantiateWithFlags,
+    (void **out, void *g, unsigned long long flags)) {
     (void)flags;
     TROUBLE;
     *out = g;
@@ -446,7 +444,9 @@ static double amount_of(const struct vp_numbers *p) {
     return amount;
 }
 
-API(int, hipModuleLaunchKernel, cuLaunchKernel, (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *s, void **parameters, void **extra)) {
+API(int, hipModuleLaunchKernel, cuLaunchKernel,
+    (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+     unsigned shared, void *s, void **parameters, void **extra)) {
     static const double MOST = 1 << 23;
     static const unsigned MOST_RUNS = 3;
     struct kernel *kernel = function;
@@ -476,14 +476,17 @@ API(int, hipModuleLaunchKernel, cuLaunchKernel, (void *function, unsigned gx, un
 static char compiled_for[64];
 static const char LOG[] = "warning: unused\nkernels(1): error: no such GPU\n";
 
-API(int, hiprtcCreateProgram, nvrtcCreateProgram, (void **program, const char *text, const char *name, int headers, const char *const *texts, const char *const *names)) {
+API(int, hiprtcCreateProgram, nvrtcCreateProgram,
+    (void **program, const char *text, const char *name, int headers, const char *const *texts,
+     const char *const *names)) {
     (void)name, (void)headers, (void)texts, (void)names;
     TROUBLE;
     *program = compiled_for;
     return strstr(text, "vp_gemm_fp8") ? 0 : 1;
 }
 
-API(int, hiprtcCompileProgram, nvrtcCompileProgram, (void *program, int count, const char *const *options)) {
+API(int, hiprtcCompileProgram, nvrtcCompileProgram,
+    (void *program, int count, const char *const *options)) {
     (void)program;
     TROUBLE;
     for (int i = 0; i < count; i++)

@@ -1,8 +1,9 @@
-/* What the stand-ins for drivers do besides their work: FAKE_GPU holds words "name=value", separated
- * by blanks. Each library has its own copy of the functions below.
+/* What the stand-ins for drivers do besides their work: FAKE_GPU holds words "name=value",
+ * separated by blanks. Each library has its own copy of the functions below.
  *
  *   fail=CALL, crash=CALL, abort=CALL, hang=CALL   that function ends with an error (719, or
- *                 code=N), kills the process or never comes back; after=N: from the N-th call on
+ *                 code=N), kills the process or never comes back; after=N: from the N-th call on,
+ *                 upto=N: up to that one
  *   devices=N     how many GPUs there are (1)
  *   memory=BYTES  of one GPU (8589934592)
  *   arch=NAME     "gfx942:sramecc+:xnack-", or "90" for a compute capability of 9.0
@@ -48,7 +49,7 @@ static int script_trouble(const char *call) {
 
     while (kind < 4 && strcmp(script_word(KINDS[kind], ""), call) != 0)
         kind++;
-    if (kind == 4 || ++calls < script_number("after", 1))
+    if (kind == 4 || ++calls < script_number("after", 1) || calls > script_number("upto", 1e9))
         return 0;
     if (kind == 1)
         raise(SIGSEGV);
