@@ -345,6 +345,10 @@ static int run_class(struct work *w) {
 int vp_cmd_calibrate(struct vp_ctx *ctx, const struct vp_args *args) {
     struct work w = {.ctx = ctx, .args = args};
     bool check = args->value[VP_OPTION_CHECK], choose = args->value[VP_OPTION_CHOOSE_SHAPES];
+    bool table = args->format == VP_FORMAT_CSV || args->format == VP_FORMAT_MARKDOWN;
+    if (table && !choose) /* whose rows are CSV always */
+        return vp_output_failure(ctx, args,
+                                 bad_option(ctx, "'calibrate' reports in text or json", NULL));
     if (check && choose)
         return vp_output_failure(
             ctx, args, bad_option(ctx, "--check and --choose-shapes are two questions", NULL));

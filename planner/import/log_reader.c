@@ -319,9 +319,9 @@ static void merge_message(struct vp_log_message *into, const struct vp_log_messa
 
 static void close_message(struct reader *r) {
     struct vp_run_log *log = r->log;
-    struct vp_log_message *m = &log->message[log->messages - 1];
     if (r->text_lines == 0)
         return;
+    struct vp_log_message *m = &log->message[log->messages - 1];
     r->text_lines = 0;
     for (size_t i = 0; i < ROW_COUNT; i++) {
         struct vp_log_capture c[VP_LOG_CAPTURES];

@@ -218,6 +218,8 @@ static void read_constant(struct reading *r) {
         all->figures[all->figure_count++] = sample;
 }
 
+static void read_nothing(struct reading *r) { (void)r; }
+
 /* ---- files ---- */
 
 static bool has_all(const struct vp_csv *csv, const char *const *columns, size_t count) {
@@ -232,6 +234,7 @@ static const struct kind {
     size_t count;
     void (*read)(struct reading *r); /* NULL: of served requests */
 } KINDS[] = {
+    {{"kernel", "dtype", "bytes", "latency_us"}, 4, read_nothing}, /* has a product's columns too */
     {{"dtype", "m", "n", "k", "latency_us"}, 5, read_gemm},
     {{"kv_dtype", "batch", "new_tokens", "past_tokens", "heads", "kv_heads", "head_dim",
       "latency_us"},
@@ -243,6 +246,10 @@ static const struct kind {
     {{"operation", "latency_us"}, 2, read_figure},
     {{"constant", "bytes"}, 2, read_constant},
     {{"model", "gpu", "engine", "ttft_ms", "tpot_ms"}, 5, NULL},
+    /* as that one, what the probe writes beside the others: nothing is fitted to it */
+    {{"data", "format", "scale", "largest_error"}, 4, read_nothing},
+    {{"tokens", "hidden_size", "intermediate_size", "latency_us"}, 4, read_nothing},
+    {{"property", "value"}, 2, read_nothing},
 };
 
 static const struct kind *kind_of(struct vp_ctx *ctx, const struct vp_csv *csv) {
@@ -302,7 +309,7 @@ static enum vp_status read_file(struct vp_ctx *ctx, struct vp_samples *out, cons
     struct reading r = {.ctx = ctx, .out = out, .csv = csv, .file = out->file_count};
     out->files[out->file_count++] =
         (struct vp_sample_file){.path = path, .table = csv, .serving = !kind->read};
-    if (kind->read)
+    if (kind->read && kind->read != read_nothing)
         read_rows(&r, kind);
     return ctx->diags->errors > errors ? VP_ERR_INPUT : status;
 }

@@ -1,7 +1,7 @@
 /* What is left of measured times beside a form, interpolated between shapes: the weighted mean of
  * log(measured / predicted) at the anchors around a shape, the weights falling with the sixth power
- * of the distance in doublings of the sizes. Far from all anchors the mean goes to 0: the form alone
- * answers. */
+ * of the distance in doublings of the sizes. Far from all anchors the mean goes to 0: the form
+ * alone answers. */
 #ifndef VP_LATENCY_ANCHORS_H
 #define VP_LATENCY_ANCHORS_H
 

@@ -81,7 +81,7 @@ static double tiles_seen(const struct vp_form_case *c, double rows) {
     if (c->bidirectional)
         return rows * fmin(past + rows, most);
     double short_rows = fmin(fmax(most - past, 0), rows); /* those that see all before them */
-    double own = c->fine ? 1.0 / BLOCK : 1; /* of a row of tiles, or of tokens */
+    double own = c->fine ? 1.0 / BLOCK : 1;               /* of a row of tiles, or of tokens */
     return short_rows * past + short_rows * (short_rows + own) / 2 + (rows - short_rows) * most;
 }
 

@@ -15,7 +15,7 @@ struct vp_form_case {
     double copies;      /* of the operands that are cycled through; 0: they never stay in the cache,
                            as in a model of many layers */
     double weight_bytes; /* of one element of a weight, or of a cached key or value */
-    bool fine; /* a processor: no tiles, every row and column counts for itself */
+    bool fine;           /* a processor: no tiles, every row and column counts for itself */
     /* Beyond what is measured; 0 and false as in samples. */
     double together; /* gemm: so many products of that shape side by side; 0: one */
     double rows;     /* decode: query rows of a KV head; 0: heads / kv_heads */

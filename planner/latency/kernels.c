@@ -161,6 +161,11 @@ static struct vp_time borrowed_gemm(const struct vp_kernels *kernels, const stru
     return t;
 }
 
+/* Weights in fewer bits than they are multiplied in, which were not measured: other kernels. */
+static bool is_packed(const struct vp_form_case *c, enum vp_rate rate) {
+    return c->weight_bytes < 0.75 * vp_rate_bytes(rate);
+}
+
 struct vp_time vp_gemm_time(const struct vp_kernels *kernels, const struct vp_gemm_shape *gemm) {
     const struct vp_calibration *calibration = kernels->calibration;
     double together = fmax(gemm->batch, 1);
@@ -183,7 +188,7 @@ struct vp_time vp_gemm_time(const struct vp_kernels *kernels, const struct vp_ge
         return vp_class_gemm(kernels->gpu, gemm);
     struct vp_form_fit apart = *fit;
     if (kernels->casts_apart) {
-        apart.constant[VP_C_GEMM_QUANTISE] = 0;
+        apart.constant[VP_C_GEMM_QUANTISE] = apart.constant[VP_C_GEMM_QUANTISE_FAR] = 0;
         fit = &apart;
     }
     struct vp_time t;
@@ -192,7 +197,7 @@ struct vp_time vp_gemm_time(const struct vp_kernels *kernels, const struct vp_ge
     else if (together > 1)
         t = of_fit(fit, &c, vp_form_us(&c, fit->constant), BORROWED);
     else
-        t = vp_fitted_time(fit, &c);
+        t = of_fit(fit, &c, vp_fitted_us(fit, &c), is_packed(&c, gemm->rate) ? BORROWED : 1);
     if (kernels->other_release[from] && vp_rate_bytes(from) < 2) {
         t.low *= OTHER_RELEASE_LOW;
         t.high *= OTHER_RELEASE_HIGH;

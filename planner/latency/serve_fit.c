@@ -10,9 +10,6 @@ static const double ROBUST = 0.15; /* relative error beyond which a row pulls wi
 /* Weight of a constant of the class beside rows: as one row whose error would be 0.5 where those of
  * rows are 0.1. */
 static const double BELIEF = 0.04;
-/* Kernels of a class reach 0.8 of the memory's rate (planner/latency/classes.def): less would be
- * faster than the card. */
-static const double LEAST_SCALE = 0.8;
 enum { NONE_LEFT_OUT = UINT32_MAX };
 
 /* ---- non-negative least squares ---- */
@@ -120,7 +117,7 @@ static double total_factors(double *out, const struct vp_served *r,
 
 static void set_passes(struct system *s, const struct vp_serve_fit_rows *rows, uint32_t without,
                        const struct vp_serving_fit *fit) {
-    *s = (struct system){.rows = s->rows, .terms = VP_PASS_TERMS, .least = {LEAST_SCALE}};
+    *s = (struct system){.rows = s->rows, .terms = VP_PASS_TERMS, .least = {VP_LEAST_KERNEL_SCALE}};
     for (uint32_t i = 0; i < rows->count; i++) {
         const struct vp_served *r = &rows->row[i];
         struct equation *e = &s->rows[s->count];

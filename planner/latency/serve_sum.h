@@ -31,6 +31,10 @@ void vp_tpot_factors(double out[VP_PASS_TERMS], const struct vp_serve_terms *ter
 void vp_ttft_factors(double out[VP_FIRST_TERMS], double *known, const struct vp_serve_terms *terms,
                      const struct vp_serve_load *load, const struct vp_serving_fit *fit);
 
+/* Kernels reach no less than this share of the time that their class or their card's samples say:
+ * 0.8 of the memory's rate (planner/latency/classes.def), less would be faster than the card. */
+#define VP_LEAST_KERNEL_SCALE 0.8
+
 double vp_pass_us(const struct vp_pass *pass, const struct vp_serving_fit *fit);
 double vp_tpot_us(const struct vp_serve_terms *terms, const struct vp_serving_fit *fit);
 /* Without waiting for room in the cache, which is the next. */
