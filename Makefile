@@ -187,7 +187,10 @@ check-san: $(SAN_BIN) $(SAN_PROBE) $(SAN_UNIT_BIN) ## The same tests under Addre
 
 check-long: T := 30
 check-long: COV_GATE := --fail-under-branch 90
-check-long: memcheck find-long fuzz coverage ## valgrind, fit against enumeration, 30 s of each fuzz target, 90 % branch coverage of the memory path
+check-long: memcheck find-long fuzz coverage check-kernels ## valgrind, fit against enumeration, 30 s of each fuzz target, 90 % branch coverage of the memory path, GPU kernels
+
+check-kernels: all
+	@LONG=1 VRAMPLAN='$(abspath $(BIN))' $(RUN_TESTS) tests/cli/kernels.t
 
 find-long: $(BUILD)/tests/unit/test_find ## fit against enumeration on 200 random scenarios
 	@VP_FIND_ROUNDS=200 $<
@@ -296,5 +299,5 @@ clean: ## Remove everything that was built
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all docs kernels check check-san check-long memcheck find-long layers golden fuzz coverage bench install uninstall \
+.PHONY: all docs kernels check check-kernels check-san check-long memcheck find-long layers golden fuzz coverage bench install uninstall \
         dist format tidy clean help need-libraries need-cmocka FORCE

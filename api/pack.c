@@ -79,11 +79,28 @@ static bool set_share(const struct packer *p, struct vp_search *search, struct w
     return false;
 }
 
+/* llama.cpp may choose by itself what it keeps on the host, and beside others would choose less: it
+ * counts with what it takes alone. */
+static bool measure_llama(const struct packer *p, struct vp_search *search, struct way *way) {
+    const struct vp_result *plan = vp_search_plan(search, way->set, way->sets);
+    bool sure = p->holds == vp_trial_fits;
+
+    if (!plan || plan->verdict > (sure ? VP_FITS : VP_AT_RISK))
+        return false;
+    for (uint32_t i = 0; i < plan->device_count; i++)
+        if (!plan->devices[i].host)
+            way->takes = vp_max(way->takes,
+                                sure ? plan->devices[i].need.high : plan->devices[i].need.likely);
+    return true;
+}
+
 /* False: it does not fit so, even alone. */
 static bool measure(const struct packer *p, struct vp_search *search, struct way *way) {
     const struct vp_hardware *hw = &search->base->hardware;
     uint64_t yes = vp_ceil_div(hw->reserved_bytes, MIB), no = hw->memory_bytes / MIB;
 
+    if (vp_engine_is_llama(search->base->engine.kind))
+        return measure_llama(p, search, way);
     if (!set_share(p, search, way))
         return false;
     while (no > yes && no - yes > 1) {
@@ -210,13 +227,15 @@ static void set_options(const struct packer *p, uint32_t program, uint32_t count
 
 /* ---- the answer ---- */
 
-static void set_patch(const struct packer *p, struct vp_pack_program *of, const struct way *way) {
+static void set_patch(const struct packer *p, const struct vp_search *search,
+                      struct vp_pack_program *of, const struct way *way) {
     struct vp_arena *arena = p->ctx->arena;
     uint64_t reserved = p->out->reserved_bytes + of->others_bytes;
 
     of->patch = VP_NEW_ARRAY(arena, way->sets + 1, struct vp_patch);
     for (uint32_t i = 0; i < way->sets; i++)
-        of->patch[of->patches++] = (struct vp_patch){way->set[i].path, way->set[i].value};
+        if (!vp_search_says(search, &way->set[i]))
+            of->patch[of->patches++] = (struct vp_patch){way->set[i].path, way->set[i].value};
     if (of->others_bytes > 0)
         of->patch[of->patches++] =
             (struct vp_patch){"hardware.reserved", bytes_text(arena, reserved)};
@@ -239,7 +258,7 @@ static void describe(const struct packer *p, uint32_t program) {
             if (of->works >> phase & 1)
                 of->others_bytes =
                     vp_max(of->others_bytes, placing->load[g][phase] - of->takes_bytes);
-    set_patch(p, of, way);
+    set_patch(p, search, of, way);
     for (uint32_t i = 0; i < of->patches; i++)
         set[i] = (struct vp_setting){of->patch[i].field, of->patch[i].value, of->patch[i].field};
     const struct vp_result *plan = vp_search_plan(search, set, of->patches);

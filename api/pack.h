@@ -5,13 +5,13 @@
  * fewer; tests/unit/test_find.c). An engine with a share gets the smallest that its workload fits
  * in. So every program fits, planned again with the others' bytes as hardware.reserved.
  *
- * A layout that the scenario says is kept; else for each number of GPUs the one that takes least of
- * a card. planner/plan/placing.h deals out the GPUs. */
+ * llama.cpp counts with what it takes alone. A layout that the scenario says is kept; else for each
+ * number of GPUs the one that takes least of a card. planner/plan/placing.h deals out the GPUs. */
 #ifndef VP_API_PACK_H
 #define VP_API_PACK_H
 
 #include "api/search.h"
-#include "planner/plan/pack.h"
+#include "planner/plan/packing.h"
 
 struct vp_pack_input {
     const char *input, *name;

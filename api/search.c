@@ -116,7 +116,9 @@ void vp_search_try(struct vp_search *search, struct vp_trial *out, const struct 
     if (scenario && vp_plan_evaluate(&search->arena, plan, scenario)) {
         vp_plan_latency(&search->arena, plan);
         take(search, out, plan);
-        out->gpu = vp_arena_printf(search->ctx->arena, "%s", scenario->hardware.gpu.id);
+        bool same = vp_text_eq(scenario->hardware.gpu.id, search->base->hardware.gpu.id);
+        out->gpu = same ? search->base->hardware.gpu.id
+                        : vp_arena_printf(search->ctx->arena, "%s", scenario->hardware.gpu.id);
     }
     vp_arena_rewind(&search->arena, mark);
 }

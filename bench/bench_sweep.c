@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
     struct vp_arena arena = {0};
     struct vp_diags diags = {.arena = &arena};
     struct vp_ctx ctx = {.arena = &arena, .diags = &diags, .io = &vp_io_posix};
-    struct vp_variants *variants;
+    struct vp_variants *variants = NULL;
     struct vp_grid grid;
 
     if (argc < 6) {

@@ -79,8 +79,9 @@ static enum vp_status fit(struct work *w) {
                     "there is no figure that a profile can be made of");
         status = VP_ERR_ENV;
     }
-    if (status == VP_OK)
-        status = vp_probe_card(w->ctx, &w->gpu, &w->folder, &w->samples);
+    if (status != VP_OK)
+        return status;
+    status = vp_probe_card(w->ctx, &w->gpu, &w->folder, &w->samples);
     if (status != VP_OK) {
         w->keep = true;
         return status;

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/sweep_file.h"
+#include "cli/sweep_plot.h"
 #include "planner/base/units.h"
 #include "reports/sweep_text.h"
 
@@ -24,7 +25,8 @@ struct job {
     struct vp_grid grid;
     struct vp_sweep sweep;
     struct vp_variants *variants;
-    uint64_t shard, shards; /* 0: the whole */
+    struct vp_sweep_plot plot; /* image NULL: none */
+    uint64_t shard, shards;    /* 0: the whole */
     unsigned threads;
     uint64_t of_verdict[VP_DOES_NOT_FIT + 1], refused; /* rows */
 };
@@ -100,6 +102,8 @@ static void check_options(struct job *job) {
               "for example --vary serve.context=8k..256k*2 --vary parallel.tensor=1,2,4,8");
     if (args->value[VP_OPTION_OBJECTIVES] && !pareto)
         wrong(job->ctx, "--objectives belongs to --pareto", NULL);
+    if (args->value[VP_OPTION_PLOT] && (pareto || args->value[VP_OPTION_SHARD]))
+        wrong(job->ctx, "--plot draws a whole sweep, without --pareto and --shard", NULL);
     if (pareto && args->value[VP_OPTION_SHARD])
         wrong(job->ctx, "one part has not what could beat its rows: --pareto wants the whole",
               "sweep the parts without it, then: vramplan merge --pareto FILE...");
@@ -152,6 +156,7 @@ static void read_objectives(struct job *job) {
 
 static void read_question(struct job *job) {
     const struct vp_args *args = job->args;
+    uint32_t errors = job->ctx->diags->errors;
     job->varied = vp_args_all(job->ctx, args, VP_OPTION_VARY, &job->varied_count);
     check_options(job);
     vp_grid_read(job->ctx, &job->grid, "--vary", job->varied, job->varied_count);
@@ -160,7 +165,13 @@ static void read_question(struct job *job) {
     read_threads(job, args->value[VP_OPTION_THREADS]);
     job->sweep.grid = &job->grid;
     make_form(job);
-    read_objectives(job);
+    if (job->ctx->diags->errors > errors)
+        return;
+    if (args->value[VP_OPTION_PLOT])
+        vp_sweep_plot_prepare(job->ctx, &job->plot, &job->grid, &job->sweep.objectives,
+                              args->value[VP_OPTION_PLOT]);
+    else
+        read_objectives(job);
 }
 
 /* ---- the scenario ---- */
@@ -367,6 +378,8 @@ static enum vp_status run_all(struct job *job, struct vp_sweeper *sweeper,
             break;
         }
         count_rows(job, points, n);
+        if (job->plot.image)
+            vp_sweep_plot_add(&job->plot, points, n);
         if (front)
             take_best(job, front, points, n);
         else
@@ -404,7 +417,7 @@ static enum vp_status put_summary(struct job *job, struct vp_sweep_file *file,
 
 static enum vp_status tell_interruption(struct job *job, const struct vp_sweep_file *file) {
     bool kept =
-        file->part && job->sweep.form.style != VP_SWEEP_TEXT && !job->args->value[VP_OPTION_PARETO];
+        file->part && job->sweep.form.style != VP_SWEEP_TEXT && !job->sweep.objectives.count;
     vp_diag_add(job->ctx->diags, VP_D_IO, NULL, "the sweep was interrupted");
     if (kept)
         vp_diag_hint(job->ctx->diags, "%s has the rows so far; the same command goes on from there",
@@ -456,13 +469,15 @@ static enum vp_status run(struct job *job) {
         vp_sweep_text_head(&header, &job->sweep.form);
     else
         vp_sweep_head(&header, &job->sweep.form);
-    struct vp_sweep_rows rows = {text || job->args->value[VP_OPTION_PARETO], vp_buf_text(&header),
-                                 id, first, last};
+    bool anew = text || job->sweep.objectives.count; /* what --pareto and --plot need is not kept */
+    struct vp_sweep_rows rows = {anew, vp_buf_text(&header), id, first, last};
     catch_signals();
     enum vp_status status = vp_sweep_file_open(job->ctx, &file, job->args->value[VP_OPTION_OUTPUT],
                                                &rows, job->args->value[VP_OPTION_RESTART] != NULL);
     if (status == VP_OK)
         status = sweep_into(job, sweeper, &file, first, last);
+    if (status == VP_OK && job->plot.image)
+        status = vp_sweep_plot_draw(job->ctx, &job->plot);
     vp_sweeper_free(sweeper);
     return status;
 }

@@ -34,10 +34,12 @@ static void check_goal(struct vp_ctx *ctx, const struct vp_fit_ask *q,
     const char *most = q->args->value[VP_OPTION_MAXIMIZE];
     bool llama = vp_engine_is_llama(s->engine.kind), said;
 
-    if (llama && (q->args->value[VP_OPTION_MINIMIZE] || q->slo.count > 0))
-        vp_diag_add(ctx->diags, VP_D_UNMODELLED, NULL,
-                    "%s has a search of its own: --minimize and --slo are for other engines",
-                    s->engine.name);
+    if (llama &&
+        (q->args->value[VP_OPTION_MINIMIZE] || q->slo.count > 0 || q->args->value[VP_OPTION_KEEP]))
+        vp_diag_add(
+            ctx->diags, VP_D_UNMODELLED, NULL,
+            "%s has a search of its own: --minimize, --slo and --keep are for other engines",
+            s->engine.name);
     if (!most)
         return;
     if (!llama && vp_text_eq(most, "layers")) {
@@ -149,6 +151,8 @@ size_t vp_fit_split(struct vp_ctx *ctx, struct vp_fit_found **out, const char *i
     size_t count = held.count > 1 ? held.count : 1;
     *out = VP_NEW_ARRAY(ctx->arena, count, struct vp_fit_found);
     (*out)[0].input = input;
+    if (strchr(input, '#'))
+        (*out)[0].name = strchr(input, '#') + 1;
     for (size_t i = 0; count > 1 && i < count; i++) {
         (*out)[i].name = held.items[i].name;
         (*out)[i].input = vp_arena_printf(ctx->arena, "%s#%s", input, held.items[i].name);

@@ -71,6 +71,11 @@ static enum vp_status begin_part(struct vp_ctx *ctx, struct vp_sweep_file *out,
     out->fd = open(out->part, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (out->fd < 0)
         return failed(ctx, "opening", out->part, errno);
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    if (fcntl(out->fd, F_SETLK, &whole) != 0 && (errno == EACCES || errno == EAGAIN)) {
+        vp_diag_add(ctx->diags, VP_D_IO, NULL, "another sweep is writing %s", out->part);
+        return VP_ERR_ENV;
+    }
     if (ftruncate(out->fd, bytes) != 0 || lseek(out->fd, bytes, SEEK_SET) != bytes)
         return failed(ctx, "cutting", out->part, errno);
     return VP_OK;

@@ -152,7 +152,7 @@ static void limits(const struct vp_page *page, const struct vp_outcome *found) {
 
     if (found->base->scenario->training) {
         if (found->max_micro_batch > 0)
-            vp_page_printf(page, 0, 2, "as it is: micro batches up to %s",
+            vp_page_printf(page, 0, 2, "as it is, for sure: micro batches up to %s",
                            vp_format_count(arena, found->max_micro_batch));
         return;
     }
@@ -163,7 +163,7 @@ static void limits(const struct vp_page *page, const struct vp_outcome *found) {
     if (!context && !sequences)
         return;
     vp_page_printf(
-        page, 0, 2, "as it is: %s%s%s%s%s", context ? "a context up to " : "",
+        page, 0, 2, "as it is, for sure: %s%s%s%s%s", context ? "a context up to " : "",
         context ? context : "", found->context_capped ? " (the model's longest)" : "",
         sequences ? (context ? ", or sequences at once up to " : "sequences at once up to ") : "",
         sequences ? sequences : "");
@@ -192,6 +192,18 @@ static void changes(const struct vp_page *page, const struct vp_outcome *found) 
                    found->stopped ? "; not all, there are too many" : "");
 }
 
+/* What more of the workload costs, where there is room for more. */
+static void prices(const struct vp_page *page, const struct vp_outcome *found) {
+    struct vp_fact facts[VP_FACTS];
+    uint32_t count = vp_words_prices(page->out->arena, facts, found->base);
+
+    if (found->question != VP_ASK_CHANGES || found->base->verdict != VP_FITS)
+        return;
+    for (uint32_t i = 0; i < count; i++)
+        if (*facts[i].label == '+')
+            vp_page_printf(page, 0, 4, "%s: %s", facts[i].label, facts[i].value);
+}
+
 /* What was promised, and the time that the scenario has as it is. */
 static void promise(const struct vp_page *page, const struct vp_outcome *found) {
     static const char *const SAYS[] = {NULL, "the likely mean keeps it",
@@ -217,6 +229,7 @@ void vp_changes_text(struct vp_buf *out, const struct vp_outcome *found,
     vp_buf_add(out, "\n");
     promise(&page, found);
     limits(&page, found);
+    prices(&page, found);
     changes(&page, found);
     if (found->count > 0)
         proposals(&page, found, options && options->verbose);

@@ -168,6 +168,13 @@ static double class_spread(double spread, const struct vp_pass *pass,
     return exp(sqrt(log(spread) * log(spread) + kernels * kernels));
 }
 
+/* An iteration does not end before the card's memory has been read. */
+static struct vp_estimate not_below(struct vp_estimate e, const struct vp_pass *pass) {
+    double kernels = pass->linear.likely + pass->experts.likely + pass->attention.likely;
+    e.low = fmin(fmax(e.low, kernels * VP_LEAST_KERNEL_SCALE / 1e3), e.likely);
+    return e;
+}
+
 static void from_constants(struct vp_latency *out, const struct vp_serve_terms *terms,
                            const struct vp_serve_load *load, const struct vp_serving_fit *fit,
                            enum vp_basis basis) {
@@ -181,9 +188,8 @@ static void from_constants(struct vp_latency *out, const struct vp_serve_terms *
         spread = class_spread(spread, &terms->decode, fit);
         ttft_spread = class_spread(ttft_spread, &terms->first, fit);
     }
-
-    out->step_ms = estimate(step / 1e3, spread, basis);
-    out->tpot_ms = estimate(tpot / 1e3, spread, basis);
+    out->step_ms = not_below(estimate(step / 1e3, spread, basis), &terms->decode);
+    out->tpot_ms = not_below(estimate(tpot / 1e3, spread, basis), &terms->decode);
     out->ttft_ms = estimate((first + waiting) / 1e3, ttft_spread, basis);
     out->decode_tokens_per_s = estimate(output_rate(load, first, tpot), spread, basis);
     out->prefill_tokens_per_s =

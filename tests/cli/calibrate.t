@@ -108,6 +108,7 @@ for args, words in (
         (["--check", "gemm.csv"], "--profile PROFILE.yaml says which"),
         (["gemm.csv", "--choose-shapes", "0"], "wants a count"),
         (["gemm.csv", "--choose-shapes", "4", "--check", "gemm.csv"], "two questions"),
+        (["gemm.csv", "--gpu", "a100", "--format", "csv"], "text or json"),
         (["bandwidth.csv", "--choose-shapes", "4"], "no shapes to choose from"),
         (["gemm.csv", "--gpu", "a100", "--release", "gem=x"], "no such kind"),
         (["../one.yaml", "--gpu", "a100"], "no kind of samples"),
@@ -130,4 +131,21 @@ ok(r.code == 2 and "is of a100-80-sxm, the scenario plans for h200" in r.out + r
    "the profile of another card", r)
 r = Run(*PLAN, "--gpu", "a100", "--calibration", os.path.join(HERE, "gemm.csv"))
 same(r.code, 2, "no profile at all", r)
+
+
+def basis(run):
+    return run.json()["latency"]["tpot_ms"]["basis"]
+
+
+r = Run(*PLAN, "--gpu", "h100")
+same((r.code, basis(r)), (0, "calibrated"), "the shipped profile of the card is used", r)
+r = Run(*PLAN, "--gpu", "a10", "--context", "8192")
+same((r.code, basis(r)), (0, "class"), "a card without one: its class", r)
+own = os.path.join(DIR, "home", ".config", "vramplan", "calibration")
+os.makedirs(own)
+with open(os.path.join(own, "h100-sxm.yaml"), "w") as f:
+    f.write("vramplan_calibration: 1\ngpu: h100-sxm\nunits: none\n")
+r = Run(*PLAN, "--gpu", "h100")
+ok(r.code == 2 and "h100-sxm.yaml:3:" in r.err and "units" in r.err,
+   "the user's own goes first; a fault in it is told with its place", r)
 finish()

@@ -7,33 +7,14 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from tap import DIR, Run, finish, ok, same  # noqa: E402
+from tap import DIR, TOP, Run, finish, ok, same  # noqa: E402
 
 SERVE = """vramplan: 1
 model: %s
 engine: {name: vllm, version: "0.19", args: {gpu_memory_utilization: 0.9, max_model_len: 8192}}
 serve: {context: 8192, concurrency: 16}
 """
-GROUP = """vramplan: 1
-defaults:
-  model: llama-3-8b
-  hardware: {gpu: mi300x}
-scenarios:
-  actor:
-    engine: {name: pytorch, version: "2.9"}
-    parallel: {data: 8, fsdp: true}
-    train: {micro_batch: 1, global_batch: 64, sequence_length: 4096, optimizer: adamw, recompute: full}
-  reference:
-    engine: {name: vllm, version: "0.19", args: {max_model_len: 4096, enable_sleep_mode: true}}
-    parallel: {data: 8}
-    serve: {context: 4096, concurrency: 64}
-  rollout:
-    engine: {name: vllm, version: "0.19", args: {tensor_parallel_size: 2, max_model_len: 4096, enable_sleep_mode: true}}
-    serve: {context: 4096, concurrency: 64}
-  reward:
-    engine: {name: transformers, version: "4.55"}
-    serve: {context: 4096, concurrency: 4}
-"""
+GROUP = os.path.join(TOP, "docs", "group.yaml")
 PHASES = ["--phase", "generate=rollout", "--phase", "score=reference,reward", "--phase", "update=actor"]
 
 
@@ -98,7 +79,7 @@ def servers():
 
 
 def group():
-    path = write("group.yaml", GROUP)
+    path = GROUP
     apart = check("together", [path, "--count", "8"])
     doc = check("in phases", [path, "--count", "8", *PHASES])
     same(doc["phases"], ["generate", "score", "update"], "phases")
@@ -117,7 +98,7 @@ def group():
 
 
 def refused():
-    path = write("group.yaml", GROUP)
+    path = GROUP
     a, b = write("a.yaml", SERVE % "llama-3-8b"), write("b.yaml", (SERVE % "llama-3-8b") + "hardware: {gpu: h200}\n")
     for words, said in (
             ([path, "--count", "0"], "1 to 64"), ([path, "--count", "many"], "1 to 64"),

@@ -216,7 +216,7 @@ def going_on():
 
 def interrupt():
     """Ctrl-C leaves whole rows, and the next run ends with the same bytes."""
-    command = [PROGRAM, "sweep", SCENARIO, *MANY, "-o", path("i.csv")]
+    command = [PROGRAM, "sweep", SCENARIO, *MANY, "-o", path("i.csv"), "--threads", "1"]
     for name in "i.csv", "i.csv.part":
         if os.path.exists(path(name)):
             os.remove(path(name))
@@ -225,7 +225,11 @@ def interrupt():
     while time.time() < end and not (os.path.exists(path("i.csv.part")) and
                                      os.path.getsize(path("i.csv.part")) > 20000):
         time.sleep(0.002)
+    started.send_signal(signal.SIGSTOP)
+    second = Run("sweep", SCENARIO, *MANY, "-o", path("i.csv"))
+    ok(second.code == 4 and "another sweep is writing" in second.err, "one at a time", second)
     started.send_signal(signal.SIGINT)
+    started.send_signal(signal.SIGCONT)
     err = started.communicate()[1].decode()
     ok(started.returncode == 4 and "interrupted" in err and "goes on from there" in err,
        "Ctrl-C ends it with 4 and says how to go on", err)
@@ -261,6 +265,42 @@ def bar():
     ok(re.search(rb"\[#*\.*\] +\d+%  [\d,]+ of 65,344  [\d,]+/s  \d+:\d\d left", seen) or
        p.returncode == 0 and seen == b"", "a bar with rate and time left", seen[-300:])
     ok(seen == b"" or seen.endswith(b"\r" + b" " * 79 + b"\r"), "it is taken away")
+
+
+def plot():
+    """Data and script are there with or without gnuplot; refused lines are not drawn."""
+    run = sweep(*VARY, "--plot", path("x.svg"), "-o", path("x.csv"))
+    if shutil.which("gnuplot"):
+        ok(run.code == 0 and run.err == "" and b"<svg" in content("x.svg"), "--plot draws", run)
+    else:
+        ok(run.code == 4 and "gnuplot" in run.err, "--plot without gnuplot", run)
+    rows = {(r["parallel.tensor"], r["precision.weights"], r["serve.context"]): r
+            for r in rows_of(content("x.csv").decode())}
+    same(len(rows), 24, "the rows are written too")
+    blocks = content("x.dat").decode().split("\n\n\n")
+    same(len(blocks), 8, "a block for each line")
+    wrong = []
+    for block in blocks:
+        title = re.search("# tensor (.*), weights (.*)", block)
+        for line in block.splitlines():
+            if line.startswith("#"):
+                continue
+            x, *values = line.split()
+            row = rows[title.group(1), title.group(2), x]
+            cells = [row[c + "_bytes"] for c in ("need_low", "need_likely", "need_high", "usable")]
+            if values != ["%.6f" % (int(c) / 2**30) if c else "?" for c in cells]:
+                wrong.append((line, cells))
+    same(wrong, [], "with the values of the rows")
+    script = content("x.gp").decode()
+    ok("tensor 8, weights fp8" in script and "tensor 3" not in script, "refused lines are left out",
+       script)
+    for options, words in [(["--vary", "precision.weights=bf16,fp8"], "varies over numbers"),
+                           (VARY + ["--pareto"], "without --pareto")]:
+        run = sweep(*options, "--plot", path("y.png"))
+        ok(run.code == 2 and words in run.err, "--plot: %s" % words, run)
+    run = sweep("--vary", "serve.context=1..20+1", "--vary", "parallel.tensor=1,2", "--plot",
+                path("y.png"))
+    ok(run.code == 2 and "20 lines of 2 points" in run.err, "too many lines", run)
 
 
 def refused():
@@ -300,6 +340,7 @@ pareto()
 going_on()
 interrupt()
 bar()
+plot()
 refused()
 shutil.rmtree(path("none"), ignore_errors=True)
 finish()

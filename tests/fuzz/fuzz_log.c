@@ -20,7 +20,8 @@ static long read_input(int fd, void *buffer, size_t size) {
     (void)fd;
     n = n < size ? n : size;
     n = n < piece ? n : piece;
-    memcpy(buffer, input.data + input.at, n);
+    if (n > 0)
+        memcpy(buffer, input.data + input.at, n);
     input.at += n;
     return (long)n;
 }

@@ -459,6 +459,26 @@ static void faults_of_profiles(void **state) {
     }
 }
 
+/* Any part of a profile is read, or refused with a reason. */
+static void cut_profiles(void **state) {
+    struct vp_arena arena = {0};
+    struct vp_calibrate_report report;
+    struct vp_buf text = {.arena = &arena};
+    (void)state;
+    struct vp_calibration made = everything(&arena, &report);
+    vp_calibration_yaml(&text, &made);
+    for (size_t n = 0; n < text.size; n += text.size / 150) {
+        struct fixture f;
+        struct vp_calibration read;
+        fixture_begin(&f);
+        enum vp_status status = vp_calibration_parse(
+            &f.ctx, &read, (struct vp_bytes){vp_arena_text(&f.arena, text.data, n), n}, "p.yaml");
+        assert_true(status == VP_OK || f.diags.errors > 0);
+        fixture_end(&f);
+    }
+    vp_arena_free(&arena);
+}
+
 /* ---- times ---- */
 
 static void intervals_hold_and_widen(void **state) {
@@ -480,6 +500,9 @@ static void intervals_hold_and_widen(void **state) {
     double quick = vp_gemm_time(&kernels, &packed).likely,
            slow = vp_gemm_time(&kernels, &full).likely;
     assert_true(quick < slow && quick > slow / 5);
+    struct vp_time unpacking = vp_gemm_time(&kernels, &packed),
+                   as_is = vp_gemm_time(&kernels, &full);
+    assert_near(unpacking.high / unpacking.likely, 1.25 * as_is.high / as_is.likely, 1e-9);
     /* a type that was not measured: the memory rate is known, the products are of the class */
     struct vp_gemm_shape fp8 = {VP_RATE_FP8, 4096, 8192, 8192, 1, 0};
     struct vp_time borrowed = vp_gemm_time(&kernels, &fp8);
@@ -526,6 +549,7 @@ int main(void) {
         cmocka_unit_test(chosen_shapes_are_spread),
         cmocka_unit_test(a_profile_comes_back),
         cmocka_unit_test(faults_of_profiles),
+        cmocka_unit_test(cut_profiles),
         cmocka_unit_test(intervals_hold_and_widen),
         cmocka_unit_test(all_reduces),
     };

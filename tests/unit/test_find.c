@@ -30,7 +30,7 @@ static const char *const TRAINERS[] = {"pytorch, version: \"2.9\"", "deepspeed, 
                                        "transformers, version: \"5.0\""};
 
 static const char *model_text(struct vp_arena *arena, uint64_t *seed) {
-    uint64_t hidden = 1024 << draw(seed, 3), layers = 4 + 4 * draw(seed, 8);
+    uint64_t hidden = UINT64_C(1024) << draw(seed, 3), layers = 4 + 4 * draw(seed, 8);
     uint64_t heads = hidden / 128, kv = heads >> draw(seed, 3);
 
     return vp_arena_printf(arena,
@@ -47,7 +47,7 @@ static const char *model_text(struct vp_arena *arena, uint64_t *seed) {
 static const char *serve_text(struct vp_arena *arena, uint64_t *seed, const char *memory) {
     const char *engine = SERVERS[draw(seed, 4)];
     bool hf = vp_text_starts(engine, "transformers");
-    uint64_t context = 1024 << draw(seed, 5), sequences = 1 + draw(seed, hf ? 8 : 48);
+    uint64_t context = UINT64_C(1024) << draw(seed, 5), sequences = 1 + draw(seed, hf ? 8 : 48);
     uint64_t tensor = 1 << draw(seed, 2);
 
     return vp_arena_printf(
@@ -74,7 +74,8 @@ static const char *train_text(struct vp_arena *arena, uint64_t *seed, const char
         "train: {micro_batch: %llu, global_batch: %llu, sequence_length: %llu, optimizer: %s%s}\n",
         model_text(arena, seed), (unsigned long long)data, memory, engine, (unsigned long long)data,
         (unsigned long long)micro, (unsigned long long)(micro * data * (1 + draw(seed, 3))),
-        (unsigned long long)(1024 << draw(seed, 3)), megatron ? "adamw" : OPTIMIZERS[draw(seed, 4)],
+        (unsigned long long)(UINT64_C(1024) << draw(seed, 3)),
+        megatron ? "adamw" : OPTIMIZERS[draw(seed, 4)],
         lora ? ", lora: {rank: 16, targets: all-linear}" : "");
 }
 

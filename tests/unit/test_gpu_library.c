@@ -7,10 +7,6 @@
 
 #include "probe/gpu_driver.h"
 
-#define MUST true
-#define MAY false
-#define NONE NULL
-
 static const struct {
     const char *name[2];
     bool needed;

@@ -480,9 +480,15 @@ static void test_csv(void **state) {
     assert_true(vp_text_starts(vp_buf_text(&row),
                                "llama3-70b-mi300x,fits,gpu0,206141652992,161118945280,162468462592,"
                                "163740385280,23058186240,72703016960,85899345920,,2040528896,,"));
-    assert_true(vp_text_ends(vp_buf_text(&row), ",40384,19\n"));
+    assert_true(vp_text_ends(vp_buf_text(&row), ",40384,19,,,,,\n")); /* no times are known */
     assert_int_equal(count_of(vp_buf_text(&head), ','), count_of(vp_buf_text(&row), ','));
     assert_int_equal(count_of(vp_buf_text(&row), '\n'), 1);
+    f->result.latency.tpot_ms = (struct vp_estimate){VP_BASIS_CLASS, 10, 12.5, 16};
+    f->result.latency.step_ms = (struct vp_estimate){VP_BASIS_BOUND, 8, 0, 0};
+    row.size = 0;
+    vp_report_csv_row(&row, &f->result);
+    assert_true(vp_text_ends(vp_buf_text(&row), ",40384,19,,12.5,,,bound\n"));
+    f->result.latency = (struct vp_latency){0};
     f->scenario.name = "a \"b\", c\nd";
     row.size = 0;
     vp_report_csv_row(&row, &f->result);

@@ -8,6 +8,7 @@
 #include "planner/base/memo.h"
 #include "planner/import/input.h"
 #include "planner/latency/serve_fit.h"
+#include "planner/memory/stage.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/serve_latency.h"
 
@@ -263,6 +264,47 @@ static void generations_of_an_engine(void **state) {
     assert_null(until);
 }
 
+/* ---- operators ---- */
+
+static void experts_that_are_wanted(void **state) {
+    (void)state;
+    assert_true(fabs(vp_experts_hit(128, 8, 1) - 8) < 1e-9);
+    assert_true(fabs(vp_experts_hit(128, 8, 2) - (8 + 8 * 120.0 / 128)) < 1e-9);
+    assert_true(vp_experts_hit(128, 8, 1e6) <= 128);
+    assert_true(vp_experts_hit(128, 8, 1e4) > 127.9);
+    assert_true(vp_experts_hit(8, 8, 1) == 8);
+}
+
+/* Layers of 16 bit on two cards take about half of what they take on one; joined products no longer
+ * than each by itself. */
+static void operators_are_divided_and_joined(void **state) {
+    struct rig r;
+
+    (void)state;
+    begin(&r);
+    const struct vp_scenario *s =
+        planned(&r, "llama-3.1-8b", LLAMA8 "hardware.gpu=h200 engine.name=vllm")->scenario;
+    struct vp_kernels kernels = vp_kernels_of(s);
+    struct vp_op_place place = {.kernels = &kernels,
+                                .model = s->model,
+                                .block = &s->model->blocks[0],
+                                .layout = vp_stage_layout(s),
+                                .fused = true};
+    struct vp_op_load load = {.tokens = 16, .sequences = 16, .fresh = 1, .past = 1000};
+    struct vp_ops ops;
+    vp_ops_block(&ops, s->model, place.block);
+    struct vp_ops_time one = vp_ops_time(&place, &ops, &load);
+    place.layout.tensor = place.layout.attention = 2;
+    struct vp_ops_time two = vp_ops_time(&place, &ops, &load);
+    assert_true(two.linear.likely > 0.45 * one.linear.likely);
+    assert_true(two.linear.likely < 0.75 * one.linear.likely);
+    assert_true(two.attention.likely < one.attention.likely);
+    assert_true(one.reduced == 2.0 * (double)s->model->hidden);
+    place.fused = false;
+    assert_true(vp_ops_time(&place, &ops, &load).linear.likely > two.linear.likely);
+    end(&r);
+}
+
 /* ---- fits ---- */
 
 static const struct vp_serving_fit TRUTH = {.kernel_scale = 1.1,
@@ -372,6 +414,8 @@ int main(void) {
         cmocka_unit_test(basis_is_that_of_the_card),
         cmocka_unit_test(no_room_means_waiting),
         cmocka_unit_test(generations_of_an_engine),
+        cmocka_unit_test(experts_that_are_wanted),
+        cmocka_unit_test(operators_are_divided_and_joined),
         cmocka_unit_test(a_fit_finds_what_made_the_rows),
         cmocka_unit_test(a_fit_bears_wild_rows),
         cmocka_unit_test(few_rows_scale_the_class),

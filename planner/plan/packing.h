@@ -1,7 +1,7 @@
 /* Several programs side by side on the GPUs of one node: plain values, filled by api/pack.c, shown
  * by reports/pack_report.c. Bytes are of one GPU unless the name says otherwise. */
-#ifndef VP_PLAN_PACK_H
-#define VP_PLAN_PACK_H
+#ifndef VP_PLAN_PACKING_H
+#define VP_PLAN_PACKING_H
 
 #include "planner/plan/changes.h"
 #include "planner/plan/placing.h"
