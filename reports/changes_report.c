@@ -43,11 +43,18 @@ const char *vp_words_time(struct vp_arena *arena, const struct vp_estimate *e) {
                            vp_basis_name(e->basis));
 }
 
+/* The time that is compared; and that to the first token where something was promised of it. */
 static const char *time_text(struct vp_arena *arena, const struct vp_outcome *found,
                              const struct vp_trial *t) {
+    bool first = false;
+
     if (found->base->scenario->training)
         return vp_arena_printf(arena, "step %s", vp_words_time(arena, &t->step));
-    return vp_arena_printf(arena, "token %s", vp_words_time(arena, &t->tpot));
+    for (uint32_t i = 0; i < found->slos; i++)
+        first |= vp_text_starts(found->slo[i].field, "ttft");
+    return vp_arena_printf(arena, "token %s%s%s", vp_words_time(arena, &t->tpot),
+                           first ? ", first token " : "",
+                           first ? vp_words_time(arena, &t->ttft) : "");
 }
 
 /* ---- one proposal ---- */

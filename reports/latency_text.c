@@ -31,7 +31,8 @@ enum { LINES = 5 };
 
 /* Nothing interrupts the iterations. */
 static bool is_same(const struct vp_estimate *step, const struct vp_estimate *tpot) {
-    return step->basis == tpot->basis && fabs(step->low - tpot->low) < 1e-3 * tpot->low;
+    return step->basis == tpot->basis && fabs(step->low - tpot->low) <= 1e-3 * tpot->low &&
+           fabs(step->likely - tpot->likely) <= 1e-3 * tpot->likely;
 }
 
 static uint32_t lines_of(struct line out[LINES], const struct vp_result *result) {

@@ -169,6 +169,8 @@ void vp_pack_text(struct vp_buf *out, const struct vp_pack *pack,
     vp_buf_add(out, "\n");
     if (pack->short_text)
         vp_page_wrap(&page, 0, 2, pack->short_text);
+    else if (pack->verdict == VP_AT_RISK)
+        vp_page_wrap(&page, 0, 2, "by the likely figures, not for sure");
     vp_buf_add(out, "\n");
     if (pack->program[0].width > 0)
         answer(&page, pack);

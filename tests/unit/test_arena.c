@@ -1,5 +1,7 @@
 #include "tests/unit/fixture.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,6 +64,32 @@ static void printf_and_text(void **state) {
     assert_string_equal(vp_arena_printf(&arena, "%s-%d", "a", 7), "a-7");
     assert_string_equal(vp_arena_text(&arena, "abcdef", 3), "abc");
     assert_string_equal(vp_arena_text(&arena, NULL, 0), "");
+    vp_arena_free(&arena);
+}
+
+/* Some formats are written here, the others by the system: the same text. */
+static void printf_is_the_system_s(void **state) {
+    (void)state;
+    struct vp_arena arena = {0};
+    char text[1000], longer[400];
+    memset(longer, 'x', sizeof longer - 1);
+    longer[sizeof longer - 1] = '\0';
+#define CHECK(...)                                                                                 \
+    do {                                                                                           \
+        snprintf(text, sizeof text, __VA_ARGS__);                                                  \
+        assert_string_equal(vp_arena_printf(&arena, __VA_ARGS__), text);                           \
+    } while (0)
+    CHECK("a");
+    CHECK("%s%s|%s", "", "b", "c d");
+    CHECK("%u %u", 0U, UINT32_MAX);
+    CHECK("%" PRIu64 ":%" PRIu64 "/%" PRIu64, UINT64_C(0), UINT64_MAX, UINT64_C(10));
+    CHECK("%d %d %d", 0, INT32_MAX, INT32_MIN);
+    CHECK("%s %d %s", "before", -7, "behind");
+    CHECK("%5.1f%% of %-8s|%08x|%.2s|%lld|%c", 12.34, "ab", 255U, "abc", -1LL, 'z');
+    CHECK("%s %u %s", longer, 7U, longer);
+    CHECK("%.255s", longer);
+    CHECK("%.256s%s", longer, "");
+#undef CHECK
     vp_arena_free(&arena);
 }
 
@@ -139,6 +167,7 @@ int main(void) {
         cmocka_unit_test(a_rewind_gives_back_and_clears),
         cmocka_unit_test(a_rewind_to_an_empty_arena),
         cmocka_unit_test(printf_and_text),
+        cmocka_unit_test(printf_is_the_system_s),
         cmocka_unit_test(without_memory_control_goes_to_the_owner),
         cmocka_unit_test(an_overflowing_array_counts_as_no_memory),
         cmocka_unit_test(diagnostics_are_counted_beyond_their_room),
