@@ -229,8 +229,10 @@ static struct vp_dev_work *add_launch(struct vp_bench_task *task, const struct v
                                  .scale = {1, 1}};
     memcpy(work->buffer, buffer, sizeof work->buffer);
     memcpy(task->rotates[l], buffers->rotates, sizeof task->rotates[l]);
-    if (item->kernel == VP_KERNEL_ADD || item->kernel == VP_KERNEL_GELU)
-        work->n = item->m ? item->m * item->n : item->n;
+    if (item->kernel == VP_KERNEL_ADD) {
+        work->n = item->m * item->n;
+        work->m = 0;
+    }
     return work;
 }
 
@@ -251,6 +253,7 @@ static void add_launches(struct vp_bench_task *task, const struct vp_bench_item 
         struct vp_dev_work *gelu = add_launch(task, item, buffers, buffer);
         gelu->kernel = VP_KERNEL_GELU;
         gelu->n = item->m * item->n;
+        gelu->m = 0;
         gelu->buffer[0] = buffer[2];
         gelu->buffer[1] = buffer[3];
         task->rotates[1][0] = task->rotates[1][1] = true;

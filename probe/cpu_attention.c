@@ -3,14 +3,63 @@
 
 #include "probe/cpu_vector.h"
 
+/* Four sums at once do not wait for each other. */
+enum { FOUR = 4 * LANES };
+
 BODY float dot(const float *a, const float *b, uint64_t n) {
-    v8 sum = {}, x, y;
-    for (uint64_t i = 0; i < n; i += LANES) {
+    v8 s0 = {}, s1 = {}, s2 = {}, s3 = {}, x, y;
+    uint64_t i = 0;
+    for (; i + FOUR <= n; i += FOUR) {
         load_floats(&x, a + i);
         load_floats(&y, b + i);
-        sum += x * y;
+        s0 += x * y;
+        load_floats(&x, a + i + LANES);
+        load_floats(&y, b + i + LANES);
+        s1 += x * y;
+        load_floats(&x, a + i + 2 * LANES);
+        load_floats(&y, b + i + 2 * LANES);
+        s2 += x * y;
+        load_floats(&x, a + i + 3 * LANES);
+        load_floats(&y, b + i + 3 * LANES);
+        s3 += x * y;
     }
-    return sum_of(&sum);
+    for (; i < n; i += LANES) {
+        load_floats(&x, a + i);
+        load_floats(&y, b + i);
+        s0 += x * y;
+    }
+    s0 = (s0 + s1) + (s2 + s3);
+    return sum_of(&s0);
+}
+
+/* out = sum over t of weights[t] values[t], of 32 elements of a head. */
+BODY void weigh_four(float *out, const float *weights, const float *values, uint64_t d,
+                     uint64_t seen) {
+    v8 s0 = {}, s1 = {}, s2 = {}, s3 = {}, v;
+    for (uint64_t t = 0; t < seen; t++, values += d) {
+        load_floats(&v, values);
+        s0 += ALL(weights[t]) * v;
+        load_floats(&v, values + LANES);
+        s1 += ALL(weights[t]) * v;
+        load_floats(&v, values + 2 * LANES);
+        s2 += ALL(weights[t]) * v;
+        load_floats(&v, values + 3 * LANES);
+        s3 += ALL(weights[t]) * v;
+    }
+    store_floats(out, &s0);
+    store_floats(out + LANES, &s1);
+    store_floats(out + 2 * LANES, &s2);
+    store_floats(out + 3 * LANES, &s3);
+}
+
+BODY void weigh_one(float *out, const float *weights, const float *values, uint64_t d,
+                    uint64_t seen) {
+    v8 sum = {}, v;
+    for (uint64_t t = 0; t < seen; t++, values += d) {
+        load_floats(&v, values);
+        sum += ALL(weights[t]) * v;
+    }
+    store_floats(out, &sum);
 }
 
 /* Scores become weights that sum to 1; the space behind them, to whole vectors, becomes 0. */
@@ -46,7 +95,7 @@ BODY void attention(const struct job *job, unsigned thread, uint64_t from, uint6
 
     for (uint64_t item = from; item < to; item++) {
         uint64_t sequence = item / w->kv_heads, head = item % w->kv_heads;
-        v8 v, sum;
+        v8 v;
         for (uint64_t t = 0; t < n; t++) {
             uint64_t at = ((sequence * n + t) * w->kv_heads + head) * d;
             for (uint64_t i = 0; i < d; i += LANES) {
@@ -67,14 +116,14 @@ BODY void attention(const struct job *job, unsigned thread, uint64_t from, uint6
             for (uint64_t t = 0; t < seen; t++)
                 scores[t] = dot(query, keys + t * d, d);
             softmax(scores, seen);
-            for (uint64_t i = 0; i < d; i += LANES) {
-                sum = (v8){};
-                for (uint64_t t = 0; t < seen; t++) {
-                    load_floats(&v, values + t * d + i);
-                    sum += ALL(scores[t]) * v;
-                }
-                store_floats(out + i, &sum);
-                store_bf16((uint16_t *)w->buffer[3] + at + i, &sum);
+            uint64_t i = 0;
+            for (; i + FOUR <= d; i += FOUR)
+                weigh_four(out + i, scores, values + i, d, seen);
+            for (; i < d; i += LANES)
+                weigh_one(out + i, scores, values + i, d, seen);
+            for (i = 0; i < d; i += LANES) {
+                load_floats(&v, out + i);
+                store_bf16((uint16_t *)w->buffer[3] + at + i, &v);
             }
         }
     }

@@ -75,7 +75,7 @@ static enum vp_dev_status stream(const struct planning *p, enum vp_kernel_entry 
                                  uint64_t count, uint64_t each, uint32_t option) {
     uint64_t words = count / each;
 
-    if (count % each || words == 0 || words > UINT32_MAX)
+    if (count % each || words == 0 || words > INT32_MAX)
         return refuse(p, "the size is no number of 16-byte words, or too large");
     uint64_t most = (words + LANES - 1) / LANES;
     if (entry == VP_ENTRY_vp_read && most > READ_BLOCKS)

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "probe/facts.h"
 #include "probe/session.h"
 
 enum { EXIT_INPUT = 2, EXIT_DEVICE = 4 };
@@ -18,7 +19,7 @@ enum { EXIT_INPUT = 2, EXIT_DEVICE = 4 };
 struct options {
     const char *backend, *device, *csv;
     struct vp_bench_options bench;
-    bool list, progress;
+    bool list, facts, progress;
     double limit_s;
 };
 
@@ -31,6 +32,7 @@ static const char HELP[] =
     "  --quick         fewer shapes, fewer repeats\n"
     "  --only KIND,... only that: see --list\n"
     "  --list          what would be measured\n"
+    "  --facts         nothing is measured: what the system says about its GPUs, as JSON\n"
     "  --limit S       seconds that one figure may take before the device counts as hung (60)\n"
     "  --progress      lines for a program on standard output; to be the first option\n"
     "  --help, --version\n";
@@ -80,13 +82,14 @@ static int read_limit(struct options *out, const char *text) {
 
 /* -1: go on; else the exit code. */
 static int read_options(struct options *out, int argc, char **argv) {
-    enum { BACKEND, GPU, CSV, QUICK, ONLY, LIST, LIMIT, PROGRESS, HELP_, VERSION };
+    enum { BACKEND, GPU, CSV, QUICK, ONLY, LIST, FACTS, LIMIT, PROGRESS, HELP_, VERSION };
     static const struct option OPTIONS[] = {{"backend", required_argument, NULL, BACKEND},
                                             {"gpu", required_argument, NULL, GPU},
                                             {"csv", required_argument, NULL, CSV},
                                             {"quick", no_argument, NULL, QUICK},
                                             {"only", required_argument, NULL, ONLY},
                                             {"list", no_argument, NULL, LIST},
+                                            {"facts", no_argument, NULL, FACTS},
                                             {"limit", required_argument, NULL, LIMIT},
                                             {"progress", no_argument, NULL, PROGRESS},
                                             {"help", no_argument, NULL, HELP_},
@@ -114,6 +117,9 @@ static int read_options(struct options *out, int argc, char **argv) {
             break;
         case LIST:
             out->list = true;
+            break;
+        case FACTS:
+            out->facts = true;
             break;
         case LIMIT:
             code = read_limit(out, optarg);
@@ -193,6 +199,19 @@ static int print_list(const struct vp_bench_list *list) {
     return ferror(stdout) ? EXIT_DEVICE : 0;
 }
 
+static int print_facts(struct vp_arena *arena) {
+    struct vp_diags diags = {.arena = arena};
+    struct vp_ctx ctx = {.arena = arena, .diags = &diags, .io = &vp_io_posix};
+    struct vp_buf out = {.arena = arena};
+    struct vp_device_facts facts;
+
+    vp_facts_collect(&ctx, &facts);
+    vp_facts_json(&out, &facts);
+    fputs(vp_buf_text(&out), stdout);
+    vp_arena_free(arena);
+    return fflush(stdout) ? EXIT_DEVICE : 0;
+}
+
 /* ---- the run ---- */
 
 /* Opens nothing itself: a device that is not there is seen by the measuring process. */
@@ -249,6 +268,8 @@ int main(int argc, char **argv) {
 
     if (code >= 0)
         return code;
+    if (options.facts)
+        return print_facts(&arena);
     options.bench.host = options.backend && vp_dev_backend_find(options.backend)->host;
     vp_bench_list(&list, &options.bench);
     if (options.list)

@@ -1,5 +1,7 @@
 /* Kernels that go once through memory: reading, copying, triad, element-wise functions, quantising.
- * n counts 16-byte words of b0 unless said otherwise; any number of blocks and lanes will do. */
+ * n counts 16-byte words of b0 unless said otherwise and is below 2^31; any number of blocks and
+ * lanes will do. Those that measure bandwidth have four loads of a lane under way at once. */
+#define VP_DEPTH 4
 
 VP_ENTRY(vp_empty) { VP_UNUSED; }
 
@@ -7,11 +9,16 @@ VP_ENTRY(vp_empty) { VP_UNUSED; }
 VP_ENTRY(vp_read) {
     VP_LOCAL float room[256];
     VP_G const struct vp_word *from = (VP_G const struct vp_word *)b0;
-    vp_u32 step = VP_BLOCKS * VP_LANES, i, sum = 0;
+    vp_u32 step = VP_BLOCKS * VP_LANES, i = VP_BLOCK * VP_LANES + VP_LANE, j, sum = 0;
     float all;
 
     VP_UNUSED;
-    for (i = VP_BLOCK * VP_LANES + VP_LANE; i < p.n; i += step) {
+    for (; i + (VP_DEPTH - 1) * step < p.n; i += VP_DEPTH * step) {
+        struct vp_word w[VP_DEPTH];
+        VP_UNROLL for (j = 0; j < VP_DEPTH; j++) w[j] = from[i + j * step];
+        VP_UNROLL for (j = 0; j < VP_DEPTH; j++) sum += w[j].x ^ w[j].y ^ w[j].z ^ w[j].w;
+    }
+    for (; i < p.n; i += step) {
         struct vp_word w = from[i];
         sum += w.x ^ w.y ^ w.z ^ w.w;
     }
@@ -23,10 +30,15 @@ VP_ENTRY(vp_read) {
 VP_ENTRY(vp_copy) {
     VP_G const struct vp_word *from = (VP_G const struct vp_word *)b0;
     VP_G struct vp_word *to = (VP_G struct vp_word *)b1;
-    vp_u32 step = VP_BLOCKS * VP_LANES, i;
+    vp_u32 step = VP_BLOCKS * VP_LANES, i = VP_BLOCK * VP_LANES + VP_LANE, j;
 
     VP_UNUSED;
-    for (i = VP_BLOCK * VP_LANES + VP_LANE; i < p.n; i += step)
+    for (; i + (VP_DEPTH - 1) * step < p.n; i += VP_DEPTH * step) {
+        struct vp_word w[VP_DEPTH];
+        VP_UNROLL for (j = 0; j < VP_DEPTH; j++) w[j] = from[i + j * step];
+        VP_UNROLL for (j = 0; j < VP_DEPTH; j++) to[i + j * step] = w[j];
+    }
+    for (; i < p.n; i += step)
         to[i] = from[i];
 }
 
@@ -34,22 +46,32 @@ VP_FN vp_u32 vp_triad_one(vp_u32 a, vp_u32 b) {
     return vp_bits_of(vp_float_of(a) + 3.0f * vp_float_of(b));
 }
 
+VP_FN struct vp_word vp_triad_word(struct vp_word a, struct vp_word b) {
+    a.x = vp_triad_one(a.x, b.x);
+    a.y = vp_triad_one(a.y, b.y);
+    a.z = vp_triad_one(a.z, b.z);
+    a.w = vp_triad_one(a.w, b.w);
+    return a;
+}
+
 /* b2 = b0 + 3 b1 in floats. */
 VP_ENTRY(vp_triad) {
     VP_G const struct vp_word *left = (VP_G const struct vp_word *)b0;
     VP_G const struct vp_word *right = (VP_G const struct vp_word *)b1;
     VP_G struct vp_word *to = (VP_G struct vp_word *)b2;
-    vp_u32 step = VP_BLOCKS * VP_LANES, i;
+    vp_u32 step = VP_BLOCKS * VP_LANES, i = VP_BLOCK * VP_LANES + VP_LANE, j;
 
     VP_UNUSED;
-    for (i = VP_BLOCK * VP_LANES + VP_LANE; i < p.n; i += step) {
-        struct vp_word a = left[i], b = right[i], r;
-        r.x = vp_triad_one(a.x, b.x);
-        r.y = vp_triad_one(a.y, b.y);
-        r.z = vp_triad_one(a.z, b.z);
-        r.w = vp_triad_one(a.w, b.w);
-        to[i] = r;
+    for (; i + (VP_DEPTH - 1) * step < p.n; i += VP_DEPTH * step) {
+        struct vp_word a[VP_DEPTH], b[VP_DEPTH];
+        VP_UNROLL for (j = 0; j < VP_DEPTH; j++) {
+            a[j] = left[i + j * step];
+            b[j] = right[i + j * step];
+        }
+        VP_UNROLL for (j = 0; j < VP_DEPTH; j++) to[i + j * step] = vp_triad_word(a[j], b[j]);
     }
+    for (; i < p.n; i += step)
+        to[i] = vp_triad_word(left[i], right[i]);
 }
 
 /* b2 = b0 + b1 in bf16. */
