@@ -122,8 +122,9 @@ static void get_constants(struct vp_ctx *ctx, struct vp_form_fit *out, enum vp_f
             continue;
         keys[count++] = info->name;
         bool there = get_real(ctx, &out->constant[c], map, info->name, info->least, info->most);
-        bool of_8_bit = c == VP_C_GEMM_QUANTISE || c == VP_C_GEMM_QUANTISE_FAR;
-        if (!there && vp_node_is_null(vp_node_get(map, info->name)) && !of_8_bit)
+        bool may_lack =
+            c == VP_C_GEMM_QUANTISE || c == VP_C_GEMM_QUANTISE_FAR || c == VP_C_GEMM_FILL;
+        if (!there && vp_node_is_null(vp_node_get(map, info->name)) && !may_lack)
             missing(ctx, map, "constants", info->name);
     }
     check_keys(ctx, map, "constants", keys, count);

@@ -62,8 +62,8 @@ static double gemm_us(const struct vp_form_case *c, const double *p) {
     double rows = c->fine ? 1 : tile_rows(m, p[VP_C_GEMM_TILE_M]);
     double columns = c->fine ? 1 : p[VP_C_GEMM_TILE_N];
     double tiles = together * ceil(m / rows) * ceil(n / columns);
-    double compute =
-        waves(c, tiles, p[VP_C_GEMM_WAVE]) * 2 * rows * columns * k / (p[VP_C_GEMM_TFLOPS] * 1e6);
+    double compute = waves(c, tiles, p[VP_C_GEMM_WAVE]) * 2 * rows * columns *
+                     (k + p[VP_C_GEMM_FILL]) / (p[VP_C_GEMM_TFLOPS] * 1e6);
     double memory = read_us(c, together * n * k * c->weight_bytes, together * (m * k + m * n) * 2,
                             tiles, p[VP_C_GEMM_MEMORY], p[VP_C_GEMM_CACHE], p[VP_C_GEMM_OCCUPANCY]);
     double serial = k * p[VP_C_GEMM_SERIAL] / 1e3;

@@ -248,11 +248,33 @@ void vp_serve_fit_judge(struct vp_arena *arena, struct vp_fit_quality *tpot,
 static const double LEAST_SPREAD = 1.1; /* no claim is better: same card, same model, two machines
                                            differ by 5 % and more (MLPerf 5.1 submissions) */
 
-/* Of a quantile of |log ratio|. Where no group could be left out, half of what the class is off. */
-static double spread_of(double log_ratio, bool held_out, double prior) {
-    if (!held_out && prior > 1)
-        log_ratio = fmax(log_ratio, log(prior) / 2);
-    return fmax(exp(log_ratio), LEAST_SPREAD);
+static const double NOTHING_MEASURED = 2; /* of times that no row has */
+
+/* Nine in ten of |log ratio| of the rows themselves, and of rows whose group was left out. */
+struct scatter {
+    double own, left_out;
+};
+
+/* What was left out says how other models are met. The constants of the class would do as well as
+ * their own spread says, so no more is needed than that; where no group could be left out, half of
+ * it stands in. */
+static double spread_of(struct scatter scatter, bool held_out, double prior) {
+    double log_ratio = scatter.left_out;
+
+    if (prior > 1)
+        log_ratio = held_out ? fmin(log_ratio, log(prior)) : fmax(log_ratio, log(prior) / 2);
+    return fmax(exp(fmax(log_ratio, scatter.own)), LEAST_SPREAD);
+}
+
+/* Of rows in `group`, or of all of them; appends to `out`. */
+static uint32_t add_ratios(double *out, uint32_t count, const struct vp_serve_fit_rows *rows,
+                           uint32_t group, const struct vp_serving_fit *fit, ratio_of ratio) {
+    for (uint32_t i = 0; i < rows->count; i++) {
+        double r = ratio(&rows->row[i], fit);
+        if ((group == NONE_LEFT_OUT || rows->row[i].group == group) && r > 0)
+            out[count++] = fabs(log(r));
+    }
+    return count;
 }
 
 /* The constants of the class with those of a pass times one factor, the median of what the rows
@@ -284,38 +306,39 @@ static bool scale_prior(struct vp_arena *arena, struct system *s, struct vp_serv
 
 bool vp_serve_fit(struct vp_arena *arena, struct vp_serving_fit *out,
                   const struct vp_serve_fit_rows *rows, const struct vp_serving_fit *prior) {
+    static const ratio_of RATIO[] = {tpot_ratio, ttft_ratio};
     struct system system = {.rows = VP_NEW_ARRAY(arena, rows->count + 1, struct equation)};
-    double *tpot = VP_NEW_ARRAY(arena, rows->count + 1, double);
-    double *ttft = VP_NEW_ARRAY(arena, rows->count + 1, double);
-    uint32_t tpots = 0, ttfts = 0;
+    double *ratios[] = {VP_NEW_ARRAY(arena, rows->count + 1, double),
+                        VP_NEW_ARRAY(arena, rows->count + 1, double)};
+    double *const spread[] = {&out->tpot_spread, &out->ttft_spread};
+    const double believed[] = {prior ? prior->tpot_spread : 0, prior ? prior->ttft_spread : 0};
+    struct scatter scatter[2];
+    uint32_t count[2] = {0, 0};
     struct vp_serving_fit other = *out;
     bool held_out = rows->groups > 1;
 
     if (!solve_all(&system, out, rows, NONE_LEFT_OUT, prior))
         return prior && rows->count > 0 && scale_prior(arena, &system, out, rows, prior);
     vp_serve_fit_judge(arena, &out->tpot, &out->ttft, rows, out);
+    for (int k = 0; k < 2; k++)
+        scatter[k].own =
+            quantile(ratios[k], add_ratios(ratios[k], 0, rows, NONE_LEFT_OUT, out, RATIO[k]), 0.9);
     for (uint32_t g = 0; g < rows->groups; g++) {
         if (!held_out)
             other = *out;
         else if (!solve_all(&system, &other, rows, g, prior))
             other = prior ? *prior : *out;
-        for (uint32_t i = 0; i < rows->count; i++) {
-            const struct vp_served *r = &rows->row[i];
-            double a = tpot_ratio(r, &other), b = ttft_ratio(r, &other);
-            if (r->group == g && a > 0)
-                tpot[tpots++] = fabs(log(a));
-            if (r->group == g && b > 0)
-                ttft[ttfts++] = fabs(log(b));
-        }
+        for (int k = 0; k < 2; k++)
+            count[k] = add_ratios(ratios[k], count[k], rows, g, &other, RATIO[k]);
+    }
+    for (int k = 0; k < 2; k++) {
+        scatter[k].left_out = quantile(ratios[k], count[k], 0.9);
+        *spread[k] = count[k] ? spread_of(scatter[k], held_out, believed[k])
+                              : fmax(believed[k], NOTHING_MEASURED);
     }
     for (uint32_t i = 0; i < rows->count; i++) {
         double a = tpot_ratio(&rows->row[i], out);
         rows->row[i].outlier = a > 0 && (a > 2 || a < 0.5);
     }
-    out->tpot_spread =
-        spread_of(quantile(tpot, tpots, 0.9), held_out, prior ? prior->tpot_spread : 0);
-    out->ttft_spread =
-        ttfts > 0 ? spread_of(quantile(ttft, ttfts, 0.9), held_out, prior ? prior->ttft_spread : 0)
-                  : (prior ? prior->ttft_spread : 2);
     return true;
 }
