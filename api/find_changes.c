@@ -63,32 +63,46 @@ static bool is_monotone(const struct state *st, const struct vp_lever *lever) {
            lever->id == VP_LEVER_MICRO;
 }
 
-/* The largest number of one lever that still fits, between this value and the next milder one. */
+/* With another number of one lever: where it fits, that is the pick now. */
+static bool try_number(const struct state *st, struct vp_pick *pick, struct vp_trial *trial,
+                       uint32_t at, uint64_t number) {
+    struct vp_pick next = *pick;
+    struct vp_trial tried;
+
+    next.value[at] = vp_lever_number(st->search->ctx->arena, pick->lever[at], st->search->base,
+                                     number * pick->lever[at]->step);
+    try_pick(st, &tried, &next);
+    if (!vp_trial_fits(&tried))
+        return false;
+    *pick = next;
+    *trial = tried;
+    return true;
+}
+
+/* The largest number of one lever that still fits, between this value and the next milder one: by
+ * bisection; where times decide that need not shrink with the number, one by one. */
 static void refine(const struct state *st, struct vp_pick *pick, struct vp_trial *trial,
                    uint32_t at) {
     const struct vp_lever *lever = pick->lever[at];
     uint64_t yes = pick->value[at].number, no = lever->present;
 
-    if (lever->how != VP_HOW_HALVES || !is_monotone(st, lever))
+    if (lever->how != VP_HOW_HALVES || (!is_monotone(st, lever) && pick->count > 1))
         return;
     for (uint32_t v = 0; v < lever->values && lever->value[v].number > yes; v++)
         no = lever->value[v].number;
     yes /= lever->step;
     no = vp_ceil_div(no, lever->step);
+    if (!is_monotone(st, lever)) {
+        for (uint64_t n = no - 1; n > yes && !try_number(st, pick, trial, at, n);)
+            n--;
+        return;
+    }
     while (no - yes > 1) {
         uint64_t middle = yes + (no - yes) / 2;
-        struct vp_pick next = *pick;
-        struct vp_trial tried;
-        next.value[at] =
-            vp_lever_number(st->search->ctx->arena, lever, st->search->base, middle * lever->step);
-        try_pick(st, &tried, &next);
-        if (vp_trial_fits(&tried)) {
+        if (try_number(st, pick, trial, at, middle))
             yes = middle;
-            *pick = next;
-            *trial = tried;
-        } else {
+        else
             no = middle;
-        }
     }
 }
 

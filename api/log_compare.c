@@ -64,6 +64,8 @@ static bool same_version(const char *ours, const char *logged) {
            !(logged[strlen(ours)] >= '0' && logged[strlen(ours)] <= '9');
 }
 
+enum { ALL_LAYERS = 999 }; /* of llama.cpp: more than any model has */
+
 static bool same_value(const char *path, const char *ours, const char *logged) {
     double a, b;
     uint64_t x, y;
@@ -71,6 +73,8 @@ static bool same_value(const char *path, const char *ours, const char *logged) {
         return true;
     if (vp_text_eq(path, "engine.version"))
         return same_version(ours, logged);
+    if (vp_text_eq(path, "engine.args.n_gpu_layers") && vp_parse_u64(&x, ours) && x >= ALL_LAYERS)
+        return true; /* the log says how many those are */
     if (vp_parse_real(&a, ours) && vp_parse_real(&b, logged))
         return a == b;
     if (vp_parse_size(&x, ours) && vp_parse_size(&y, logged)) /* printed with two decimals */
@@ -244,6 +248,25 @@ static void find_refit(struct vp_ctx *ctx, struct vp_log_comparison *c) {
                         s->hardware.gpu.name, s->model->name);
 }
 
+/* Weights are computed to a few per cent: further off, something else was run. */
+static void tell_other_model(struct vp_ctx *ctx, const struct vp_log_comparison *c) {
+    const int64_t most =
+        200000; /* of a million: more than "loading took" adds to any but tiny models */
+    const struct vp_log_row *row = row_of(c, "weights_gib");
+    const char *model = vp_log_argument(ctx->arena, &c->log->start, "model");
+    int64_t off;
+    if (!row || row->inside || !vp_log_row_deviation(&off, row) || (off < most && off > -most))
+        return;
+    struct vp_pos pos = {.file = c->log->path, .line = (uint32_t)row->logged->line};
+    vp_diag_add(
+        ctx->diags, VP_D_LOG_DISAGREES, &pos,
+        "the weights that were loaded are %s, those of the plan %s: another model or format",
+        vp_format_bytes(ctx->arena, (uint64_t)row->logged->value),
+        vp_format_bytes(ctx->arena, row->predicted->amount.likely));
+    if (model)
+        vp_diag_hint(ctx->diags, "the log is of %.100s", model);
+}
+
 enum vp_status vp_log_compare(struct vp_ctx *ctx, struct vp_log_comparison *out,
                               const struct vp_run_log *log, const char *scenario,
                               const struct vp_setting *settings, size_t setting_count) {
@@ -261,6 +284,7 @@ enum vp_status vp_log_compare(struct vp_ctx *ctx, struct vp_log_comparison *out,
     status = plan_filled(ctx, out, scenario, settings, setting_count);
     find_figures(ctx, out);
     put_predicted(ctx, out);
+    tell_other_model(ctx, out);
     find_refit(ctx, out);
     return status;
 }

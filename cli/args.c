@@ -180,6 +180,8 @@ static void take_special(struct vp_ctx *ctx, struct vp_args *args, enum vp_optio
         add_engine(ctx, args, value);
     else if (option == VP_OPTION_SET)
         add_set(ctx, args, value);
+    else if (option == VP_OPTION_FROM_COMMAND && args->command == VP_COMMAND_IMPORT_LOG)
+        take_value(ctx, args, VP_OPTION_SCENARIO, vp_arena_printf(ctx->arena, "$ %s", value));
     else if (option == VP_OPTION_FROM_COMMAND)
         args->operands[args->operand_count++] = vp_arena_printf(ctx->arena, "$ %s", value);
     else

@@ -63,7 +63,7 @@ static const char *about(struct vp_arena *arena, const struct vp_log_row *row) {
     if (f->how)
         return f->how;
     if (row->predicted && !row->inside)
-        return "outside its interval";
+        return "outside interval";
     if (f->seen > 1 && f->least != f->most && !f->place) {
         struct vp_log_figure low = *f, high = *f;
         low.value = f->least;
@@ -153,8 +153,8 @@ static void text_figures(const struct vp_page *page, const struct vp_log_compari
 
 static void text_settings(const struct vp_page *page, const struct vp_log_comparison *c) {
     static const char *const WORDS[] = {
-        [VP_LOG_SETTING_FILLED] = "taken from the log",
-        [VP_LOG_SETTING_DIFFERS] = "differs",
+        [VP_LOG_SETTING_FILLED] = "taken from the log, else",
+        [VP_LOG_SETTING_DIFFERS] = "the scenario says",
     };
     bool title = false;
     for (size_t i = 0; i < c->checked_count; i++) {
@@ -167,9 +167,8 @@ static void text_settings(const struct vp_page *page, const struct vp_log_compar
             title = true;
         }
         vp_page_spaces(page, INDENT);
-        vp_page_printf(page, INDENT, 2 * INDENT, "%s: %s (%s%s%s)", k->setting.path,
-                       k->setting.value, WORDS[k->use], k->ours ? ", else " : "",
-                       k->ours ? k->ours : "");
+        vp_page_printf(page, INDENT, 2 * INDENT, "%s: %s (%s %s)", k->setting.path,
+                       k->setting.value, WORDS[k->use], k->ours ? k->ours : "nothing");
     }
 }
 

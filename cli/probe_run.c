@@ -140,7 +140,8 @@ static char **words_of(struct vp_ctx *ctx, const char *program,
     add_word(ctx, words, &n, "--only", order->only);
     add_word(ctx, words, &n, "--csv", order->folder);
     add_word(ctx, words, &n, "--quick", order->quick ? "" : NULL);
-    add_word(ctx, words, &n, "--list", order->folder ? NULL : "");
+    if (!order->folder)
+        add_word(ctx, words, &n, order->facts ? "--facts" : "--list", "");
     return words;
 }
 

@@ -9,13 +9,14 @@
 struct vp_probe_order {
     const char *backend, *device, *only; /* NULL: not said */
     const char *folder;                  /* for the samples; NULL: only the list is wanted */
+    bool facts;                          /* or what the system says about its GPUs, as JSON */
     bool quick;
     bool loud; /* every figure as a line on standard error, also where that is no terminal */
 };
 
 /* What became of it. Notes on figures are diagnostics. */
 struct vp_probe_outcome {
-    struct vp_buf list; /* of what would be measured */
+    struct vp_buf list; /* of what would be measured, or the facts */
     uint64_t figures, noisy, left_out, troubles;
 };
 

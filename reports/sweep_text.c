@@ -7,7 +7,7 @@
 #include "reports/layout.h"
 #include "reports/words.h"
 
-enum { VERDICT = 12, GIB = 9, POOL = 13, WIDEST_FIELD = 24, GAP = 2 };
+enum { VERDICT = 12, GIB = 8, POOL = 8, STEP = 9, WIDEST_FIELD = 24, GAP = 2 };
 
 /* "serve.context" -> "context" */
 static const char *heading(const char *field) {
@@ -19,6 +19,13 @@ size_t vp_sweep_text_width(const char *field, size_t widest_value) {
     size_t n = strlen(heading(field));
     n = n > widest_value ? n : widest_value;
     return n < WIDEST_FIELD ? n : WIDEST_FIELD;
+}
+
+/* A figure is never shortened: a wide one moves the rest of its line. */
+static void figure(const struct vp_page *page, const char *text, int cells) {
+    int spaces = cells + GAP - (int)strlen(text);
+    vp_page_spaces(page, spaces > 0 ? spaces : 1);
+    vp_buf_add(page->out, text);
 }
 
 static int begin(const struct vp_page *page, const struct vp_sweep_form *form,
@@ -42,10 +49,20 @@ void vp_sweep_text_head(struct vp_buf *out, const struct vp_sweep_form *form) {
     struct vp_page page = {.out = out, .width = VP_PAGE_WIDTH, .utf8 = true};
     begin(&page, form, NULL);
     vp_page_left(&page, "verdict", VERDICT);
-    vp_page_right(&page, "need GiB", GIB + GAP);
-    vp_page_right(&page, "headroom", GIB + GAP);
-    vp_page_right(&page, "max sequences", POOL + GAP);
+    figure(&page, "need GiB", GIB);
+    figure(&page, "headroom", GIB);
+    figure(&page, "max seqs", POOL);
+    if (form->latency)
+        figure(&page, "step ms", STEP);
     end_line(out);
+}
+
+/* "28.5"; ">= 28.5" where only the bound is known */
+static const char *step_time(struct vp_arena *arena, const struct vp_estimate *step) {
+    if (step->basis == VP_BASIS_NONE)
+        return "-";
+    bool bound = step->basis == VP_BASIS_BOUND;
+    return vp_arena_printf(arena, "%s%.4g", bound ? ">= " : "", bound ? step->low : step->likely);
 }
 
 static void refused(const struct vp_page *page, int used, const struct vp_diag *refusal) {
@@ -70,13 +87,21 @@ void vp_sweep_text_row(struct vp_buf *out, const struct vp_sweep_form *form,
     }
     const struct vp_device *worst = &r->devices[r->worst];
     vp_page_left(&page, vp_verdict_name(r->verdict), VERDICT);
-    vp_page_right(&page, vp_format_gib(out->arena, worst->need.likely, 2), GIB + GAP);
-    vp_page_right(&page, vp_words_signed_gib(out->arena, r->headroom_bytes), GIB + GAP);
-    if (r->kv.known)
-        vp_page_right(&page, vp_words_milli(out->arena, r->kv.max_concurrency_milli), POOL + GAP);
-    used += VERDICT + 2 * (GIB + GAP) + (r->kv.known ? POOL + GAP : 0) + GAP;
+    figure(&page, vp_format_gib(out->arena, worst->need.likely, 2), GIB);
+    figure(&page, vp_words_signed_gib(out->arena, r->headroom_bytes), GIB);
+    used += VERDICT + 2 * (GIB + GAP);
+    if (r->kv.known || form->latency) {
+        const char *pool =
+            r->kv.known ? vp_words_milli(out->arena, r->kv.max_concurrency_milli) : "-";
+        figure(&page, pool, POOL);
+        used += POOL + GAP;
+    }
+    if (form->latency) {
+        figure(&page, step_time(out->arena, &r->latency.step_ms), STEP);
+        used += STEP + GAP;
+    }
     if (r->reason != VP_REASON_NONE &&
-        used + (int)strlen(vp_words_reason(r->reason)) <= page.width) {
+        used + GAP + (int)strlen(vp_words_reason(r->reason)) <= page.width) {
         vp_page_spaces(&page, GAP);
         vp_buf_add(out, vp_words_reason(r->reason));
     }

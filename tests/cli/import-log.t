@@ -150,6 +150,11 @@ run = Run("import-log", "logs/vllm-v1.log", "--scenario", "llama-3.1-8b", "--gpu
 same(Run("plan", bare, "--format", "json").json()["engine_report"], report,
      "a model and options instead of a scenario", run)
 
+command = Run("import-log", "logs/vllm-v1.log", "--gpu", "mi300x", "--from-command",
+              "vllm serve meta-llama/Llama-3.1-8B --max-model-len 16384", "--format", "json")
+same({s["path"]: s["use"] for s in command.json()["settings"]}["engine.args.max_model_len"], "agrees",
+     "--from-command instead of a scenario", command)
+
 # ---- the refit profile ----
 
 user = os.path.join(ENV["HOME"], ".config", "vramplan", "engines")
@@ -178,6 +183,9 @@ doc = import_log("vllm-v1.log", "--scenario", SCENARIO, "--set",
 same([d["id"] for d in doc["diagnostics"]], ["VP121"], "a setting that disagrees is told")
 same({s["path"]: s["use"] for s in doc["settings"]}["engine.args.gpu_memory_utilization"], "differs",
      "and the scenario's is planned with")
+doc = import_log("vllm-v1.log", "--scenario", "fits.yaml#short")
+ok(any("another model or format" in d["message"] and d["hint"].endswith("Llama-3.1-8B")
+       for d in doc["diagnostics"]), "weights of another model are told", doc["diagnostics"])
 for words, code, what in (
         (["logs/no-such-file"], 2, "a log that is not there"),
         (["logs/vllm-v1.log", "--measured-out", MEASURED], 2, "--measured-out without a scenario"),

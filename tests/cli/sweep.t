@@ -105,6 +105,9 @@ def forms():
     ok(all(len(line) <= 80 for line in text.out.splitlines()), "text in 80 columns", text)
     ok(text.out.endswith("24 combinations: 11 fit, 0 at risk, 7 do not fit, 6 refused\n"),
        "text ends with a count", text)
+    text = sweep(*VARY, "--latency")
+    ok("step ms" in text.out and all(len(line) <= 80 for line in text.out.splitlines()),
+       "times in text", text)
     for name, begins in ("f.csv", b"row,"), ("f.jsonl", b'{"schema"'), ("f.txt", b"tensor"):
         run = sweep(*VARY, "-o", path(name))
         same((run.code, run.out, run.err), (0, "", ""), "-o %s is quiet" % name)

@@ -91,6 +91,7 @@ static void make_constants(double *constant, enum vp_form form) {
     constant[VP_C_GEMM_CACHE] = 4000;
     constant[VP_C_GEMM_OCCUPANCY] = 4;
     constant[VP_C_GEMM_WAVE] = 0.2;
+    constant[VP_C_GEMM_FILL] = 100;
     constant[VP_C_GEMM_SERIAL] = 0.6;
     constant[VP_C_GEMM_NORM] = 3;
     constant[VP_C_GEMM_TILE_M] = constant[VP_C_GEMM_TILE_N] = 128;

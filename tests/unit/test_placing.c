@@ -141,7 +141,7 @@ static void against_brute_force(void **state) {
         for (uint32_t g = 0; g < b.gpus; g++) {
             uint32_t on = 0;
             for (uint32_t i = 0; i < b.count; i++)
-                on += got.gpus[i] >> g & 1;
+                on += (uint32_t)(got.gpus[i] >> g & 1);
             shared += on > 1 ? on - 1 : 0;
         }
         for (uint32_t i = 0; i < b.count; i++)

@@ -234,7 +234,7 @@ static void streams(void **state) {
 
 /* ---- attention ---- */
 
-enum { SEQUENCES = 2, HEADS = 4, KV_HEADS = 2, SIZE = 16, TOKENS = 21 };
+enum { SEQUENCES = 2, HEADS = 4, KV_HEADS = 2, SIZE = 40, TOKENS = 21 };
 
 /* One head of one query over the first `seen` tokens of sequence s. */
 static void attended(double out[SIZE], const double *q, const struct operand *k,
