@@ -157,6 +157,10 @@ static enum vp_status collect(struct work *w) {
     bool what_if = w->args->value[VP_OPTION_WHAT_IF];
     enum vp_status status = VP_OK;
 
+    if (w->args->format == VP_FORMAT_CSV || w->args->format == VP_FORMAT_MARKDOWN) {
+        vp_diag_add(w->ctx->diags, VP_D_BAD_OPTION, NULL, "'device': --format is text or json");
+        return VP_ERR_INPUT;
+    }
     if (name)
         status = by_name(w, name);
     if (status == VP_OK && what_if)

@@ -228,7 +228,7 @@ static void usable_line(const struct vp_page *page, const struct vp_device_card 
     vp_buf_add(&text, ", its own context included");
     if (b->tables_bytes)
         vp_buf_printf(&text, "; %" PRIu64 " MiB are kept back for page tables",
-                      b->tables_bytes >> MIB_SHIFT);
+                      vp_ceil_div(b->tables_bytes, 1 << MIB_SHIFT));
     if (b->apu && b->usable.low < b->usable.high)
         vp_buf_add(&text, "; no more than the host has left");
     line(page, "for a process", "%s", vp_buf_text(&text));
@@ -298,7 +298,7 @@ static void profile_total(const struct vp_page *page, const struct vp_device_car
              " MiB are kept back for page tables",
              gib(page, vp_above(gpu->driver_mib << MIB_SHIFT,
                                 vp_page_table_bytes(gpu->driver_mib << MIB_SHIFT))),
-             vp_page_table_bytes(gpu->driver_mib << MIB_SHIFT) >> MIB_SHIFT);
+             vp_ceil_div(vp_page_table_bytes(gpu->driver_mib << MIB_SHIFT), 1 << MIB_SHIFT));
     if (note)
         line(page, "shared memory", "%s", note);
     if (gpu->bandwidth_gbs > 0)

@@ -229,21 +229,37 @@ static enum vp_status check(struct emitting *e, const char *name) {
     return VP_ERR_INPUT;
 }
 
+static enum vp_status no_target(struct vp_ctx *ctx, const char *name) {
+    const char *names[VP_TARGETS];
+    struct vp_buf all = {.arena = ctx->arena};
+    for (enum vp_target t = 0; t < VP_TARGETS; t++) {
+        names[t] = vp_target_name(t);
+        vp_buf_printf(&all, "%s%s", t > 0 ? ", " : "", names[t]);
+    }
+    const char *nearest = vp_text_nearest(name, names, VP_TARGETS);
+    vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--emit has no target \"%.100s\" here", name);
+    if (nearest)
+        vp_diag_hint(ctx->diags, "did you mean %s?", nearest);
+    else
+        vp_diag_hint(ctx->diags, "it has %s; 'checkpoint' has others", vp_buf_text(&all));
+    return VP_ERR_INPUT;
+}
+
 enum vp_status vp_emit(struct vp_ctx *ctx, struct vp_buf *out, const char *target,
                        const char *input, const struct vp_setting *settings, size_t count) {
     struct emitting e = {.ctx = ctx, .out = out, .target = vp_target_find(target)};
     struct vp_found found;
     struct vp_scenarios scenarios;
     struct vp_node *said;
+    if (e.target == VP_TARGETS)
+        return no_target(ctx, target);
     vp_input_find(ctx, &found, input);
     enum vp_status status = vp_input_finish(ctx, &scenarios, &found, settings, count);
     if (status != VP_OK)
         return status;
-    if (e.target == VP_TARGETS || scenarios.count != 1) {
+    if (scenarios.count != 1) {
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
-                    e.target == VP_TARGETS ? "--emit %s is for 'checkpoint'"
-                                           : "--emit %s takes one scenario: name it as FILE#NAME",
-                    target);
+                    "--emit %s takes one scenario: name it as FILE#NAME", target);
         return VP_ERR_INPUT;
     }
     e.scenario = scenarios.items[0];

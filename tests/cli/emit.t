@@ -188,8 +188,8 @@ def refused():
     for args, want in ((["--emit", "sglang"], "the scenario is for vllm"),
                        (["--emit", "hf"], "the scenario is for vllm"),
                        (["--engine", "transformers", "--emit", "hf"], "trains nothing"),
-                       (["--emit", "primus"], "is for 'checkpoint'"),
-                       (["--emit", "nonsense"], "--emit is vllm|sglang")):
+                       (["--emit", "primus"], "'checkpoint' has others"),
+                       (["--emit", "vlm"], "did you mean vllm?")):
         r = Run("plan", *model("llama-3.1-8b"), *args)
         ok(r.code == 2 and want in r.err and not r.out, "refused: " + " ".join(args), r)
     r = Run("plan", EXAMPLES, "--emit", "vllm")
