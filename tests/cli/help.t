@@ -13,7 +13,9 @@ help_text = Run("help").out
 options = {long for _, long in OPTION.findall(help_text)}
 commands = re.findall(r"^  ([a-z-]+) ", help_text.split("Commands\n")[1].split("\n\n")[0], re.M)
 ok({"gpu", "set", "format", "output", "help"} <= options, "help lists the options", options)
-same(commands, ["plan", "explain", "import", "list", "help", "fit", "checkpoint", "timeline"], "help lists the commands")
+same(commands, ["plan", "explain", "import", "list", "help", "fit", "checkpoint", "timeline",
+                "sweep", "merge", "calibrate", "probe", "device", "import-log", "doctor"],
+     "help lists the commands")
 ok(all(len(line) <= 80 for line in help_text.splitlines()), "help is 80 columns wide")
 
 man = Run("help", "--man")

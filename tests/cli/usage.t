@@ -99,8 +99,8 @@ run plan x --engine vllm@
 ok "--engine with an empty version" refused 'wants NAME\[@VERSION\]'
 run plan x --plot a.png
 ok "--plot is of timeline" refused "'plan' has no option --plot"
-run plan x --emit vllm
-ok "--emit is an option of checkpoint" refused "'plan' has no option --emit"
+run timeline x --emit vllm
+ok "--emit is an option of plan, fit and checkpoint" refused "'timeline' has no option --emit"
 run list gpus --tp 4
 ok "an option of another command" refused "'list' has no option --tp"
 run import x --format csv
