@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/args.h"
+#include "cli/device_local.h"
 #include "cli/help.h"
 #include "cli/output.h"
 #include "api/places.h"
@@ -110,6 +111,8 @@ static int run_command(struct vp_ctx *ctx, struct vp_args *args, const struct li
         status = check_order(ctx, args, line->named);
     if (status == VP_OK && args->command != VP_COMMAND_HELP)
         status = vp_places_find(ctx);
+    if (status == VP_OK && vp_option_is_for(VP_OPTION_SET, line->command)) /* it has a scenario */
+        status = vp_device_local(ctx, args);
     if (status != VP_OK)
         return vp_output_failure(ctx, args, status);
     return vp_commands[args->command].run(ctx, args);

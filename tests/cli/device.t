@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """device: made-up systems by their sysfs, what a process may take of them, GPUs by name, what-ifs, no GPU,
 nonsense in every file, other probes."""
+import json
 import os
 import random
 import subprocess
@@ -166,6 +167,113 @@ def what_if():
     ok(r.code == 2 and "memory of its own" in r.err, "a card has no such limit", r)
 
 
+def local():
+    """plan --gpu local: the profile, what is there and what others hold, as settings."""
+    def plan(system, *options):
+        return Run("plan", "llama-3.1-8b", "--gpu", "local", "--format", "json", *options,
+                   env={"VRAMPLAN_SYSFS": system.sysfs})
+
+    def hardware(r):
+        s = r.json()["summary"]
+        return s["capacity_bytes"], s["reserved_bytes"]
+
+    s, _ = tree.mi300x(top(), used=30 * GIB)
+    r = plan(s)
+    same((r.code, *hardware(r)), (0, MI300X, 30 * GIB), "plan --gpu local", r)
+    same(hardware(plan(s, "--set", "hardware.reserved=1GiB"))[1], GIB, "what is said stays")
+    s, _ = tree.mi300x(top(), "CPX", used=8 * GIB)
+    same(hardware(plan(s)), (MI300X // 8, GIB), "a partition, and its share of what is used")
+    same(hardware(plan(tree.strix(top(), pages=25165824))), (96 * GIB, GIB), "an APU")
+    r = plan(tree.System(top()))
+    ok(r.code == 4 and "VP909" in r.err, "no GPU here: exit 4", r)
+    s = tree.System(top())
+    s.card("0000:01:00.0", 0x740f, 65520 * MIB, MIB, 104, 90010)
+    r = plan(s)
+    ok(r.code == 2 and "VP910" in r.err and "mi210" in r.err and "mi250-gcd" in r.err, "one of two", r)
+    s = tree.System(top())
+    s.card("0000:01:00.0", 0x9999, 7 * GIB, MIB, 12, 130000)
+    r = plan(s)
+    ok(r.code == 2 and "no card that is known" in r.err, "an unknown card", r)
+    r = device(s)
+    ok(r.code == 0 and "none that is like it" in r.out and "gfx1300" in r.out, "device shows it", r)
+    r = Run("fit", "llama-3.1-8b", "--gpu", "local", env={"VRAMPLAN_SYSFS": tree.desktop(top()).sysfs})
+    ok(r.code in (0, 1, 3), "fit --gpu local", r)
+
+
+def smi():
+    """The real librocm_smi64 over a made-up /sys, in a mount namespace of its own."""
+    s, _ = tree.mi300x(top(), "CPX", used=8 * GIB)
+    library = subprocess.run("ldconfig -p 2>/dev/null | grep -q librocm_smi64", shell=True).returncode == 0
+    space = subprocess.run(["unshare", "-rm", "true"], stderr=subprocess.DEVNULL).returncode == 0
+    if not library or not space:
+        ok(True, "real librocm_smi64 # SKIP %s" % ("not installed" if not library else "no namespaces here"))
+        return
+    p = subprocess.run(["unshare", "-rm", "sh", "-c", 'mount --bind "$1" /sys && exec "$2" --facts', "sh",
+                        s.sysfs, PROBE], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=tap.ENV)
+    facts = json.loads(p.stdout)
+    g = facts["gpus"][0]
+    same((facts["smi"][:13], g["smi_total_bytes"], g["devices"]), ("librocm_smi64", MI300X, 8),
+         "real librocm_smi64: the whole card, though it is divided", facts)
+    same(len(facts["gpus"]), 1, "no further card", facts)
+
+
+FAKE_SMI = r"""
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int fails(const char *name) {
+    const char *told = getenv("FAKE_SMI");
+    if (told && !strcmp(told, "crash") && !strcmp(name, "total")) abort();
+    if (told && !strcmp(told, "hang") && !strcmp(name, "total")) for (;;) pause();
+    return told && !strcmp(told, name) ? 8 : 0;
+}
+int rsmi_init(uint64_t flags) { (void)flags; return fails("init"); }
+int rsmi_shut_down(void) { return fails("shut_down"); }
+int rsmi_num_monitor_devices(uint32_t *n) { *n = 1; return fails("count"); }
+int rsmi_dev_pci_id_get(uint32_t i, uint64_t *out) { *out = 0xc100 + i; return fails("pci_id"); }
+int rsmi_dev_memory_total_get(uint32_t i, int k, uint64_t *out) { *out = 64ull << 30; return fails("total") + 0 * (int)i * k; }
+#ifndef LACKING
+int rsmi_dev_memory_usage_get(uint32_t i, int k, uint64_t *out) { *out = 1 << 30; return fails("used") + 0 * (int)i * k; }
+#endif
+int rsmi_dev_name_get(uint32_t i, char *out, size_t n) { memset(out, 'x', n); (void)i; return fails("name"); }
+"""
+
+
+def fake_smi():
+    """Each call of the library made to fail: a text in the facts, never a failure."""
+    folder = os.path.join(DIR, "smi")
+    os.mkdir(folder)
+    source = os.path.join(folder, "smi.c")
+    with open(source, "w") as f:
+        f.write(FAKE_SMI)
+    library = os.path.join(folder, "librocm_smi64.so.7")
+    compiler = (os.environ.get("CC") or "cc").split()
+    if subprocess.run(compiler + ["-shared", "-fPIC", "-o", library, source]).returncode != 0:
+        ok(True, "fake librocm_smi64 # SKIP no compiler")
+        return
+    s, _ = tree.mi300x(top())
+
+    def facts(told=""):
+        r = Run("--facts", program=PROBE, env={"VRAMPLAN_SYSFS": s.sysfs, "FAKE_SMI": told,
+                                               "VRAMPLAN_GPU_LIBRARIES": folder})
+        same((r.code, len(r.json()["gpus"])), (0, 1), "librocm_smi64 that fails in %s" % told, r)
+        return r.json()
+
+    f = facts()
+    same((f["smi"], f["gpus"][0]["smi_total_bytes"]), ("librocm_smi64 7", 64 * GIB), "a second witness", f)
+    same(len(f["gpus"][0]["name"]) < 96, True, "a name without an end")
+    r = Run("device", env={"VRAMPLAN_SYSFS": s.sysfs, "VRAMPLAN_GPU_LIBRARIES": folder})
+    ok("disagreement" in r.out, "it disagrees with the kernel", r)
+    for told, words in (("init", "rsmi_init: status 8"), ("count", "rsmi_num_monitor_devices: status 8"),
+                        ("pci_id", "lists no device"), ("total", "lists no device"),
+                        ("used", "librocm_smi64 7"), ("name", "librocm_smi64 7"), ("crash", "killed by signal 6"),
+                        ("shut_down", "librocm_smi64 7")):
+        same(facts(told)["smi"], words, "it says so: %s" % told)
+    subprocess.run(compiler + ["-DLACKING", "-shared", "-fPIC", "-o", library, source])
+    ok("rsmi_dev_memory_usage_get" in facts()["smi"], "a function is missing")
+
+
 def none():
     s = tree.System(top())
     r = device(s)
@@ -217,6 +325,6 @@ def nonsense():
     ok(r.code in (0, 4), "nonsense in all of them", r)
 
 
-for test in (mi300x, partitions, mi250x, strix, desktop, by_name, what_if, none, nonsense):
+for test in (mi300x, partitions, mi250x, strix, desktop, by_name, what_if, local, smi, fake_smi, none, nonsense):
     test()
 finish()
