@@ -2,8 +2,10 @@
  *
  * What a program takes of a card is asked of its own plan: the most that others may hold while it
  * still fits, by bisection over hardware.reserved (a plan that fits beside others fits beside
- * fewer; tests/unit/test_find.c). An engine with a share gets the smallest that its workload fits
- * in. So every program fits, planned again with the others' bytes as hardware.reserved.
+ * fewer; tests/unit/test_find.c. Not quite so in training, where the allocator's cache makes the
+ * edge between fits and at risk uneven.) An engine with a share gets the smallest that its workload
+ * fits in. At the end every program is planned again with the others' bytes as hardware.reserved,
+ * and the answer is no better than the worst of these plans.
  *
  * llama.cpp counts with what it takes alone. A layout that the scenario says is kept; else for each
  * number of GPUs the one that takes least of a card. planner/plan/placing.h deals out the GPUs. */

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/device_facts.h"
+#include "cli/device_asked.h"
 #include "planner/base/sum.h"
 #include "planner/plan/device_budget.h"
 

@@ -4,7 +4,7 @@
 #ifndef VP_CLI_DEVICE_REPORT_H
 #define VP_CLI_DEVICE_REPORT_H
 
-#include "cli/device_facts.h"
+#include "cli/device_asked.h"
 #include "planner/doc/node.h"
 #include "planner/plan/device_budget.h"
 #include "reports/layout.h"

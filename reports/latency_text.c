@@ -35,6 +35,13 @@ static bool is_same(const struct vp_estimate *step, const struct vp_estimate *tp
            fabs(step->likely - tpot->likely) <= 1e-3 * tpot->likely;
 }
 
+/* A server that does not start has no speed; one whose requests wait for each other has. */
+static bool runs(const struct vp_result *result) {
+    bool waits = result->reason == VP_REASON_CONCURRENCY || result->reason == VP_REASON_BUDGET ||
+                 result->reason == VP_REASON_STATE_SLOTS;
+    return result->verdict != VP_DOES_NOT_FIT || waits || result->scenario->training;
+}
+
 static uint32_t lines_of(struct line out[LINES], const struct vp_result *result) {
     const struct vp_latency *l = &result->latency;
     bool training = result->scenario->training;
@@ -47,7 +54,7 @@ static uint32_t lines_of(struct line out[LINES], const struct vp_result *result)
     };
     uint32_t count = 0;
 
-    for (int i = 0; i < LINES; i++) {
+    for (int i = 0; i < LINES && runs(result); i++) {
         bool told = all[i].estimate == &l->step_ms && is_same(&l->step_ms, &l->tpot_ms);
         if (all[i].estimate->basis != VP_BASIS_NONE && !told)
             out[count++] = all[i];

@@ -13,6 +13,8 @@ class System:
         self.put("sys/class/kfd/kfd/topology/nodes/0/gpu_id", 0)
         self.put("sys/class/kfd/kfd/topology/nodes/0/name", "")
         self.properties("sys/class/kfd/kfd/topology/nodes/0", cpu_cores_count=8, simd_count=0)
+        for name in ("io_links", "mem_banks"):
+            os.makedirs(os.path.join(top, "sys/class/kfd/kfd/topology/nodes/0", name))
 
     def put(self, path, text):
         path = os.path.join(self.top, path)

@@ -362,7 +362,11 @@ static void check_monotone(struct subject *s, enum vp_field field, const uint64_
     }
 }
 
+/* With more beside it on the card it never fits again. In training the allocator's cache is emptied
+ * where memory is short, so that what is at risk may fit with a little less; what does not fit does
+ * not with less either. */
 static void check_beside_others(struct subject *s, uint64_t number) {
+    bool train = s->search.base->training;
     int before = 0;
     for (int i = 0; i < 24; i++) {
         uint64_t bytes = s->search.base->hardware.memory_bytes / 25 * (uint64_t)i;
@@ -371,9 +375,10 @@ static void check_beside_others(struct subject *s, uint64_t number) {
                                  "reserved"};
         struct vp_trial trial;
         vp_search_try(&s->search, &trial, &set, 1);
-        if (rank_of(&trial) < before)
+        int rank = rank_of(&trial);
+        if (rank < before && !(train && before == (int)VP_AT_RISK))
             fail_msg("scenario %llu: more beside it makes it fit", (unsigned long long)number);
-        before = rank_of(&trial);
+        before = rank > before ? rank : before;
     }
 }
 

@@ -89,6 +89,11 @@ static void run(const char *script) {
     const struct vp_bench_run bench = {
         .backend = &vp_fake_backend, .list = &list, .method = &vp_method_quick, .tell = tell};
     vp_bench_list(&list, &options);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < list.count; i++) /* those are slow, and no device takes part */
+        if (list.item[i].kind != VP_BENCH_ERRORS)
+            list.item[kept++] = list.item[i];
+    list.count = kept;
     setenv("VRAMPLAN_FAKE", script, 1);
     memset(&told, 0, sizeof told);
     assert_int_equal(vp_bench_run(&bench), 0);

@@ -1,6 +1,6 @@
 /* What the system says about its GPUs: runs vramplan-probe --facts and reads what it prints. */
-#ifndef VP_CLI_DEVICE_FACTS_H
-#define VP_CLI_DEVICE_FACTS_H
+#ifndef VP_CLI_DEVICE_ASKED_H
+#define VP_CLI_DEVICE_ASKED_H
 
 #include "cli/args.h"
 #include "planner/import/gpu_profile.h"

@@ -1,4 +1,4 @@
-#include "cli/device_facts.h"
+#include "cli/device_asked.h"
 
 #include <inttypes.h>
 #include <string.h>
