@@ -11,14 +11,14 @@
 #include "probe/smi.h"
 #include "probe/sysfs.h"
 
-static const double LIMIT_S =
-    10; /* for one answer of a driver; a cold start takes a second or two */
+static const double MOST_S = 10; /* a cold start of a driver takes a second or two */
 
 struct asking {
     struct vp_ctx *ctx;
     struct vp_device_facts *facts;
     const struct vp_dev_backend *backend;
     const char *vendor;
+    double limit_s;
     uint32_t told; /* devices */
     const char *version, *why;
 };
@@ -113,7 +113,7 @@ static const char *outcome(const struct asking *a, const struct vp_child_report 
         return vp_arena_printf(arena, "killed by signal %d%s%s", report->code, *words ? ": " : "",
                                words);
     if (report->end == VP_CHILD_HUNG)
-        return vp_arena_printf(arena, "gave no answer within %.0f s", LIMIT_S);
+        return vp_arena_printf(arena, "gave no answer within %.3g s", a->limit_s);
     if (report->end == VP_CHILD_LOST)
         return vp_arena_printf(arena, "cannot be asked: %s", strerror(report->code));
     if (a->why)
@@ -124,11 +124,15 @@ static const char *outcome(const struct asking *a, const struct vp_child_report 
 }
 
 static const char *ask(struct vp_ctx *ctx, struct vp_device_facts *facts, const char *backend,
-                       const char *vendor) {
-    struct asking a = {ctx, facts, vp_dev_backend_find(backend), vendor, 0, NULL, NULL};
+                       const char *vendor, double limit_s) {
+    struct asking a = {.ctx = ctx,
+                       .facts = facts,
+                       .backend = vp_dev_backend_find(backend),
+                       .vendor = vendor,
+                       .limit_s = limit_s};
     struct vp_child_report report;
 
-    vp_child_run(&report, ask_runtime, take_record, &a, LIMIT_S);
+    vp_child_run(&report, ask_runtime, take_record, &a, limit_s);
     return outcome(&a, &report);
 }
 
@@ -181,11 +185,13 @@ static void take_smi(void *context, const struct vp_record *record) {
         gpu->power_cap_mw = info->power_cap_mw;
 }
 
-static const char *ask_about_amd(struct vp_ctx *ctx, struct vp_device_facts *facts) {
-    struct smi_asking a = {.asking = {.ctx = ctx, .facts = facts, .vendor = "amd"}};
+static const char *ask_about_amd(struct vp_ctx *ctx, struct vp_device_facts *facts,
+                                 double limit_s) {
+    struct smi_asking a = {
+        .asking = {.ctx = ctx, .facts = facts, .vendor = "amd", .limit_s = limit_s}};
     struct vp_child_report report;
 
-    vp_child_run(&report, ask_smi, take_smi, &a, LIMIT_S);
+    vp_child_run(&report, ask_smi, take_smi, &a, limit_s);
     return outcome(&a.asking, &report);
 }
 
@@ -198,19 +204,20 @@ static bool has(const struct vp_device_facts *facts, const char *vendor) {
     return false;
 }
 
-void vp_facts_collect(struct vp_ctx *ctx, struct vp_device_facts *out) {
+void vp_facts_collect(struct vp_ctx *ctx, struct vp_device_facts *out, double limit_s) {
     const char *made_up = getenv("VRAMPLAN_SYSFS"), *folders = getenv("VRAMPLAN_GPU_LIBRARIES");
 
+    limit_s = limit_s < MOST_S ? limit_s : MOST_S;
     vp_sysfs_read(ctx, out);
     if (made_up && *made_up && !(folders && *folders))
         return;
     bool amd = has(out, "amd"), nvidia = has(out, "nvidia");
     if (amd || !nvidia) { /* with no card at all: the kernel may hide them, as under WSL */
-        out->hip = ask(ctx, out, "hip", "amd");
-        out->smi = ask_about_amd(ctx, out);
+        out->hip = ask(ctx, out, "hip", "amd", limit_s);
+        out->smi = ask_about_amd(ctx, out, limit_s);
     }
     if (nvidia || !amd)
-        out->cuda = ask(ctx, out, "cuda", "nvidia");
+        out->cuda = ask(ctx, out, "cuda", "nvidia", limit_s);
 }
 
 /* ---- JSON ---- */

@@ -12,7 +12,8 @@
 #include "planner/base/text.h"
 #include "planner/model/device_facts.h"
 
-void vp_facts_collect(struct vp_ctx *ctx, struct vp_device_facts *out);
+/* limit_s: for one answer of a library; more than 10 counts as 10. */
+void vp_facts_collect(struct vp_ctx *ctx, struct vp_device_facts *out, double limit_s);
 /* As JSON, schema "vramplan.facts/1"; keys are the names in planner/model/device_facts.def, what is
  * not known is left out. */
 void vp_facts_json(struct vp_buf *out, const struct vp_device_facts *facts);

@@ -49,7 +49,7 @@ static enum vp_dev_status warm_up(struct vp_dev *device, double *us, const struc
             return status;
         spent += *us * (double)batch;
         bool stable =
-            n >= WARM_ROUNDS && *us < before * (1 + STABLE) && before < *us * (1 + STABLE);
+            n >= WARM_ROUNDS && *us <= before * (1 + STABLE) && before <= *us * (1 + STABLE);
         if (stable || spent >= method->warm_us || n >= MOST_BATCH)
             return VP_DEV_OK;
         before = *us;

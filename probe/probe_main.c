@@ -199,13 +199,13 @@ static int print_list(const struct vp_bench_list *list) {
     return ferror(stdout) ? EXIT_DEVICE : 0;
 }
 
-static int print_facts(struct vp_arena *arena) {
+static int print_facts(struct vp_arena *arena, double limit_s) {
     struct vp_diags diags = {.arena = arena};
     struct vp_ctx ctx = {.arena = arena, .diags = &diags, .io = &vp_io_posix};
     struct vp_buf out = {.arena = arena};
     struct vp_device_facts facts;
 
-    vp_facts_collect(&ctx, &facts);
+    vp_facts_collect(&ctx, &facts, limit_s);
     vp_facts_json(&out, &facts);
     fputs(vp_buf_text(&out), stdout);
     vp_arena_free(arena);
@@ -269,7 +269,7 @@ int main(int argc, char **argv) {
     if (code >= 0)
         return code;
     if (options.facts)
-        return print_facts(&arena);
+        return print_facts(&arena, options.limit_s);
     options.bench.host = options.backend && vp_dev_backend_find(options.backend)->host;
     vp_bench_list(&list, &options.bench);
     if (options.list)

@@ -169,7 +169,7 @@ static uint32_t read_nodes(const struct system *s, struct node *out) {
                          .units = per_unit ? lanes / per_unit : 0,
                          .hive = number_of(after(text, "hive_id ")),
                          .bytes = bank_bytes(s, node)};
-        if (n.gpu_id)
+        if (n.gpu_id && n.units)
             out[found++] = n;
     }
     return found;
