@@ -357,6 +357,7 @@ static void read_vllm(struct vp_situation *s, struct vp_rules *out) {
     out->utilization_ppb = vp_rule_decimal(s, "utilization", 1000000000);
     out->state_align = vp_rule_number(s, "state_align");
     out->latent_align = vp_rule_number(s, "latent_align");
+    out->latent_head_dim = vp_rule_number(s, "latent_head_dim");
     out->max_num_seqs = vp_rule_number(s, "max_num_seqs");
     out->max_batched_tokens = vp_rule_number(s, "max_num_batched_tokens");
     out->tower_skipped = vp_rule_truth(s, "tower_skipped");

@@ -109,6 +109,8 @@ static enum vp_status finish_model(struct vp_ctx *ctx, struct vp_engine_profile 
         vp_finish_layout(ctx, s);
     if (resolved)
         status = vp_rules_read(ctx, &s->engine.rules, profile, s);
+    if (resolved && status == VP_OK)
+        vp_finish_measured_memory(ctx, s);
     resolved = resolved && ctx->diags->errors == errors;
     switch (accounting) {
     case VP_ACCOUNT_POOL:

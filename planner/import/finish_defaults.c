@@ -78,8 +78,21 @@ static void resolve_batch(struct vp_ctx *ctx, struct vp_scenario *s) {
                     e->max_batched_tokens, e->max_model_len);
 }
 
+/* Versions that know no latent cache: keys and values of every head, padded to a size that the
+ * attention kernels have. */
+static void expand_latent(struct vp_attention *a, uint64_t head_dim) {
+    if (head_dim == 0 || a->kind != VP_ATTENTION_MLA || a->expanded)
+        return;
+    a->expanded = true;
+    a->head_dim = vp_max(a->head_dim, head_dim);
+}
+
 static void finish_vllm(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_engine *e = &s->engine;
+    for (uint32_t b = 0; b < s->model->block_count; b++) {
+        expand_latent(&s->model->blocks[b].attention, e->rules.latent_head_dim);
+        expand_latent(&s->model->blocks[b].second, e->rules.latent_head_dim);
+    }
     bool linear = has_block(s->model, is_linear);
     vp_finish_number(s, VP_F_UTILIZATION, &e->utilization_ppb, e->rules.utilization_ppb,
                      VP_ORIGIN_DEFAULT, "the default of this version");

@@ -76,11 +76,11 @@ void vp_finish_parallel(struct vp_ctx *ctx, struct vp_scenario *s) {
         vp_finish_train_parallel(s);
         return;
     }
+    bool attention = s->engine.kind == VP_ENGINE_VLLM && vp_finish_is_given(s, VP_F_ATTENTION_DATA);
     bool asked = vp_finish_is_given(s, VP_F_TENSOR) || vp_finish_is_given(s, VP_F_PIPELINE) ||
-                 vp_finish_is_given(s, VP_F_DATA);
+                 vp_finish_is_given(s, VP_F_DATA) || attention;
     vp_finish_number(s, VP_F_TENSOR, &p->tensor, 1, VP_ORIGIN_DEFAULT, ONE);
     vp_finish_number(s, VP_F_PIPELINE, &p->pipeline, 1, VP_ORIGIN_DEFAULT, ONE);
-    bool attention = s->engine.kind == VP_ENGINE_VLLM && vp_finish_is_given(s, VP_F_ATTENTION_DATA);
     vp_finish_number(
         s, VP_F_DATA, &p->data, attention ? p->attention_data : 1,
         attention ? VP_ORIGIN_DERIVED : VP_ORIGIN_DEFAULT,

@@ -34,6 +34,9 @@ enum vp_status vp_finish_hardware(struct vp_ctx *ctx, struct vp_scenario *scenar
 /* What measurements of its GPU say: the file that the scenario names, else the profile of the GPU
  * where there is one; needs hardware. */
 enum vp_status vp_finish_calibration(struct vp_ctx *ctx, struct vp_scenario *scenario);
+/* After the engine's rules: a class interval of context and libraries is at least the bare context
+ * that was measured on this card. A framework loads more into it, never less. */
+void vp_finish_measured_memory(struct vp_ctx *ctx, struct vp_scenario *s);
 enum vp_status vp_finish_precision(struct vp_ctx *ctx, struct vp_scenario *scenario);
 enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_engine_profile *profile,
                                  struct vp_scenario *scenario);

@@ -83,6 +83,8 @@ struct vp_rules {
     bool default_chunked;       /* chunked prefill unless told otherwise */
     bool default_prefix_caching;
     uint64_t state_pages_cached; /* state pages per request and group with prefix caching */
+    uint64_t latent_head_dim;    /* MLA: every head's key and value are cached, this long; 0: the
+                                    latent is */
     uint64_t utilization_ppb;
     uint64_t block_size;
     uint64_t max_num_seqs, max_batched_tokens; /* of the API server on this card */
