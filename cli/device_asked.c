@@ -96,7 +96,9 @@ static bool near_host(const struct vp_device_facts *facts, const struct vp_fact_
 
 static bool may_be(const struct vp_gpu *gpu, const struct vp_device_facts *facts,
                    const struct vp_fact_gpu *card) {
-    bool amd = vp_text_eq(card->vendor, "amd");
+    /* of the card; CUDA's total is less than the driver's, but the only one */
+    uint64_t total = card->vram_total_bytes ? card->vram_total_bytes : card->runtime_bytes;
+
     if (!vp_text_eq(gpu->vendor, card->vendor) || !card->arch ||
         !vp_text_eq(gpu->arch, card->arch) || gpu->runtime_device)
         return false;
@@ -104,7 +106,7 @@ static bool may_be(const struct vp_gpu *gpu, const struct vp_device_facts *facts
         return false;
     if (gpu->gtt_ppb)
         return near_host(facts, card, gpu);
-    return near_total(amd ? card->vram_total_bytes : card->runtime_bytes, gpu);
+    return near_total(total, gpu);
 }
 
 static void add(struct vp_card_profiles *out, const struct vp_gpu *gpu) {
@@ -134,8 +136,8 @@ enum vp_status vp_card_profiles(struct vp_ctx *ctx, struct vp_card_profiles *out
     const struct vp_gpu *gpu = named.root ? of_id(&all, named.id) : NULL;
     if (gpu && gpu->runtime_device) /* a package: one half of it is what was listed */
         gpu = of_id(&all, gpu->runtime_device);
-    /* a name is shared by cards of several sizes */
-    if (gpu && may_be(gpu, facts, card)) {
+    /* a name is shared by cards of several sizes; where the name is all there is, it has to do */
+    if (gpu && (!card->arch || may_be(gpu, facts, card))) {
         add(out, gpu);
         out->exact = true;
         return VP_OK;

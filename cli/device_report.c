@@ -178,11 +178,11 @@ static void holder_lines(const struct vp_page *page, const struct vp_fact_gpu *f
     uint32_t shown = verbose ? fact->holder_count : (uint32_t)vp_min(fact->holder_count, SHOWN);
     for (uint32_t i = 0; i < shown; i++) {
         const struct vp_fact_holder *h = &fact->holders[i];
-        line(page, "", "%s GiB%s  %s (%" PRIu64 ")", gib(page, h->vram_bytes),
+        line(page, "", "%s (%" PRIu64 "): %s GiB%s", h->program ? h->program : "process", h->pid,
+             gib(page, h->vram_bytes),
              h->gtt_bytes ? vp_arena_printf(page->out->arena, ", and %s GiB of the host's",
                                             gib(page, h->gtt_bytes))
-                          : "",
-             h->program ? h->program : "process", h->pid);
+                          : "");
     }
     if (shown < fact->holder_count)
         line(page, "", "and %" PRIu32 " more processes (-v)", fact->holder_count - shown);
@@ -244,7 +244,11 @@ static void limit_lines(const struct vp_page *page, const struct vp_device_facts
              facts->ttm_pages_limit, b->limit_bytes, gib(page, b->limit_bytes));
     if (facts->gttsize_mib)
         line(page, "", "amdgpu.gttsize=%" PRIu64 " MiB is set too", facts->gttsize_mib);
-    if (!facts->host_total_bytes)
+    if (b->pool == VP_POOL_VRAM)
+        line(page, "to change it",
+             "the carve-out, in the firmware's settings; with a small one ttm.pages_limit decides, "
+             "and the host keeps what no GPU process takes");
+    if (!facts->host_total_bytes || b->pool == VP_POOL_VRAM)
         return;
     uint64_t pages = facts->host_total_bytes / VP_PAGE_BYTES / 4 * 3;
     line(page, "to change it",
@@ -326,7 +330,8 @@ static void system_line(const struct vp_page *page, const char *name, const char
         line(page, name, "%s", value);
 }
 
-static void system_text(const struct vp_page *page, const struct vp_device_facts *facts) {
+static void system_text(const struct vp_page *page, const struct vp_device_facts *facts,
+                        bool verbose) {
     vp_page_title(page, "System");
     system_line(page, "kernel", facts->kernel);
     system_line(page, "amdgpu", facts->amdgpu);
@@ -334,7 +339,8 @@ static void system_text(const struct vp_page *page, const struct vp_device_facts
     system_line(page, "NVIDIA driver", facts->nvidia);
     system_line(page, "HIP", facts->hip);
     system_line(page, "CUDA", facts->cuda);
-    system_line(page, "ROCm SMI", facts->smi);
+    if (verbose) /* only a second witness */
+        system_line(page, "ROCm SMI", facts->smi);
     if (facts->host_total_bytes)
         line(page, "host memory", "%s GiB, %s GiB of them free", gib(page, facts->host_total_bytes),
              gib(page, facts->host_available_bytes));
@@ -362,7 +368,7 @@ void vp_device_text(const struct vp_page *page, const struct vp_device_view *vie
     }
     if (view->facts) {
         vp_buf_add(page->out, "\n");
-        system_text(page, view->facts);
+        system_text(page, view->facts, verbose);
     }
 }
 

@@ -57,8 +57,9 @@ static void check_goal(struct vp_ctx *ctx, const struct vp_fit_ask *q,
         said = (goal == VP_FIT_CONTEXT && fixed.context) ||
                (goal == VP_FIT_LAYERS && fixed.layers) ||
                (goal == VP_FIT_SLOTS && (fixed.slots || fixed.total));
-    else
-        said = s->source[field_of(s, most)].origin == VP_ORIGIN_FLAG;
+    else /* the length of training sequences has no default: given, it is where the search starts */
+        said = s->source[field_of(s, most)].origin == VP_ORIGIN_FLAG &&
+               field_of(s, most) != VP_F_SEQUENCE_LENGTH;
     if (said)
         vp_diag_add(ctx->diags, VP_D_CONTRADICTION, NULL,
                     "--maximize %s, but the %s says how much that is", most,

@@ -84,12 +84,24 @@ static void set(struct fits *fits, const char *path, const char *value, const ch
     fits->setting[fits->settings++] = (struct vp_setting){path, value, key};
 }
 
-/* What the command line says; beyond it the newest rules of vLLM, as many tensor-parallel ranks as
- * devices, the usual context. */
+/* Engines that would put what does not fit into host memory, and run. */
+static bool spills(const struct vp_setting *engine) {
+    static const char *const NAMES[] = {"llama.cpp", "ollama"};
+    for (size_t i = 0; engine && i < sizeof NAMES / sizeof *NAMES; i++) {
+        size_t n = strlen(NAMES[i]);
+        if (strncmp(engine->value, NAMES[i], n) == 0 && strchr("@", engine->value[n]))
+            return true; /* "", or a version follows */
+    }
+    return false;
+}
+
+/* What the command line says; beyond it the newest rules of vLLM, the usual context, and as many
+ * tensor-parallel ranks as devices, or all layers on the devices. */
 static void set_up(struct fits *fits, const struct vp_args *args) {
-    enum { OWN = 3 };
+    enum { OWN = 4 };
     static const char OURS[] = "list models", CONTEXT[] = "serve.context";
     static const char TENSOR[] = "parallel.tensor", ENGINE[] = "engine.name";
+    static const char LAYERS[] = "engine.args.n_gpu_layers";
     const struct vp_setting *count = given(args, "hardware.count");
     struct vp_arena *arena = fits->ctx->arena;
     fits->setting = VP_NEW_ARRAY(arena, args->setting_count + OWN, struct vp_setting);
@@ -100,8 +112,12 @@ static void set_up(struct fits *fits, const struct vp_args *args) {
         set(fits, args->settings[i].path, args->settings[i].value, args->settings[i].key);
     if (!given(args, ENGINE))
         set(fits, ENGINE, "vllm", OURS);
-    if (count && !given(args, TENSOR))
-        set(fits, TENSOR, count->value, count->key);
+    if (!spills(given(args, ENGINE))) {
+        if (count && !given(args, TENSOR))
+            set(fits, TENSOR, count->value, count->key);
+    } else if (!given(args, LAYERS) && !given(args, "engine.args.num_gpu")) {
+        set(fits, LAYERS, "999", OURS);
+    }
 }
 
 /* ---- one model ---- */
@@ -136,7 +152,7 @@ static enum vp_status read_in_range(struct vp_ctx *ctx, struct vp_scenario **out
     if (fits->context_given) {
         *out = NULL;
         vp_diag_add(ctx->diags, VP_D_LAYOUT, NULL,
-                    "it was trained for %" PRIu64 " tokens, and vLLM refuses more", trained);
+                    "it was trained for %" PRIu64 " tokens, fewer than asked for", trained);
         return VP_ERR_INPUT;
     }
     const char *usual = fits->setting[0].value;

@@ -6,6 +6,7 @@
 #include "reports/layout.h"
 #include "reports/latency_text.h"
 #include "reports/report.h"
+#include "reports/train_report.h"
 #include "reports/words.h"
 
 /* Text as text: nothing of it becomes markup, a cell stays a cell, a line stays a line. */
@@ -121,7 +122,8 @@ void vp_report_markdown(struct vp_buf *out, const struct vp_result *result) {
     if (weights)
         vp_buf_printf(out, " (%s)", weights);
     vp_buf_printf(out, "\n\n%s, %s; ", escaped(arena, vp_words_model(result->scenario)),
-                  escaped(arena, vp_words_setup(arena, result)));
+                  escaped(arena, result->training.stage ? vp_train_setup(arena, result)
+                                                        : vp_words_setup(arena, result)));
     vp_buf_printf(out, "%s\n\n", escaped(arena, vp_words_devices(arena, result)));
     table(out, result);
     device_table(out, result);

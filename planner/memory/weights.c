@@ -265,7 +265,7 @@ static void add_absorbed(struct vp_ledger *ledger, const struct vp_scenario *sce
         const struct vp_attention *a = &model->blocks[b].attention;
         uint32_t layers = vp_stage_layers(model, stage, b);
         uint8_t scheme = model->blocks[b].scheme[VP_ROLE_KV_B];
-        if (layers == 0 || a->kind != VP_ATTENTION_MLA || a->heads == 0 ||
+        if (layers == 0 || a->kind != VP_ATTENTION_MLA || a->expanded || a->heads == 0 ||
             model->schemes[scheme].scale == VP_SCALE_NONE)
             continue;
         struct vp_row *row = vp_ledger_add(ledger, VP_C_WEIGHTS, VP_FORMULA_W_ABSORBED, device,

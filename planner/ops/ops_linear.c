@@ -69,14 +69,23 @@ static void lightning(struct vp_ops *ops, uint64_t hidden, const struct vp_atten
     vp_op_linear_row(ops, VP_ROLE_LINEAR_OUT, "out_proj", hidden, values, false);
 }
 
+/* Only how many parameters there are is known. Most of them are matrices that read the layer's
+ * input; the shape decides about scales of a quantised format, and about time. */
+static void given(struct vp_ops *ops, uint64_t hidden, uint64_t parameters) {
+    uint64_t rows = hidden > 0 ? parameters / hidden : 0, rest = parameters - rows * hidden;
+    if (rows > 0)
+        vp_op_linear(ops, VP_ROLE_LINEAR_OTHER, "linear_attn", rows, hidden, false);
+    if (rest > 0)
+        vp_op_linear(ops, VP_ROLE_LINEAR_OTHER, "linear_rest", rest, 1, false);
+}
+
 void vp_ops_recurrent(struct vp_ops *ops, uint64_t hidden, const struct vp_attention *a) {
     uint64_t keys = vp_op_product(ops, a->key_heads, a->key_dim, 1);
     uint64_t values = vp_op_product(ops, a->value_heads, a->value_dim, 1);
 
     switch (a->linear) {
     case VP_LINEAR_GIVEN:
-        if (a->parameters > 0)
-            vp_op_linear(ops, VP_ROLE_LINEAR_OTHER, "linear_attn", a->parameters, 1, false);
+        given(ops, hidden, a->parameters);
         scan(ops, a, 0);
         return;
     case VP_LINEAR_GATED_DELTA:

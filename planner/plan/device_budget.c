@@ -32,7 +32,10 @@ static void take_total(struct vp_arena *arena, struct vp_device_budget *out,
 
 static struct vp_amount usable_card(const struct vp_device_budget *b,
                                     const struct vp_fact_gpu *card) {
-    uint64_t used = card->vram_used_bytes, share = vp_ceil_div(used, b->devices);
+    uint64_t used = card->vram_used_bytes;
+    if (!used && card->runtime_free_bytes)
+        used = vp_above(b->total_bytes, card->runtime_free_bytes);
+    uint64_t share = vp_ceil_div(used, b->devices);
     uint64_t most = vp_above(b->total_bytes, b->tables_bytes);
 
     return (struct vp_amount){whole_steps(vp_above(most, used)), whole_steps(vp_above(most, share)),

@@ -124,16 +124,27 @@ static void set_first_order(struct vp_result *out) {
 
 enum { MOST = 10 };
 
+/* What is to become less: the need of the worst card, or of the host where that is what is
+ * exceeded. */
+static uint64_t need_of(const struct vp_result *plan, bool host) {
+    const struct vp_device *last = &plan->devices[plan->device_count - 1];
+
+    if (host)
+        return last->host ? last->need.likely : 0;
+    return plan->devices[plan->worst].need.likely;
+}
+
 static void consider(struct vp_ctx *ctx, struct vp_result *result,
                      const struct vp_scenario *candidate, struct vp_suggestion suggestion) {
     struct vp_result *plan = VP_NEW(ctx->arena, struct vp_result);
-    uint64_t now = result->devices[result->worst].need.likely;
+    bool host = result->reason == VP_REASON_HOST;
+    uint64_t now = need_of(result, host);
 
     if (result->suggestion_count == MOST || !vp_plan_evaluate(ctx->arena, plan, candidate))
         return;
     suggestion.need_bytes = plan->devices[plan->worst].need.likely;
     suggestion.headroom_bytes = plan->headroom_bytes;
-    if (suggestion.need_bytes > now - now / 100) /* saves less than a hundredth */
+    if (need_of(plan, host) > now - now / 100) /* saves less than a hundredth */
         return;
     result->suggestions[result->suggestion_count++] = suggestion;
 }

@@ -64,7 +64,7 @@ def mi300x():
     same(g["fp8"], {"support": "native", "kind": "fnuz", "formats": "e4m3fnuz e5m2fnuz"}, "MI300X: FP8")
     r = device(s)
     for text in ("0000:c1:00.0 AMD Instinct MI300X OAM", "191.98 GiB (206141652992 bytes), by sysfs",
-                  "5.00 GiB vllm (77)", "12 MiB are kept back for page tables", "SPX, NPS1; can be SPX, DPX",
+                  "vllm (77): 5.00 GiB", "12 MiB are kept back for page tables", "SPX, NPS1; can be SPX, DPX",
                   "750 W", "6.8.0-made-up", "6.2.4-120"):
         ok(text in words(r), "MI300X: says %s" % text, r)
     ok(max(map(len, r.out.splitlines())) <= 80, "80 columns", r)
@@ -88,7 +88,7 @@ def partitions():
             ok(least < b["usable_bytes"]["likely"] < most, "CPX: its share is likely", b)
     s.process(88, "trainer", kfd=[(ids[0], GIB), (ids[7], 2 * GIB)])
     r = device(s)
-    ok("3.00 GiB trainer (88)" in words(r) and "listed as 8 devices" in words(r), "CPX: in words", r)
+    ok("trainer (88): 3.00 GiB" in words(r) and "listed as 8 devices" in words(r), "CPX: in words", r)
     g, = gpus(s)
     modes = {m["mode"]: m for m in g["partition_modes"]}
     same((modes["CPX"]["devices"], modes["CPX"]["device_bytes"]), (8, 24574 * MIB), "CPX of the profile")
@@ -121,7 +121,9 @@ def strix():
     b = gpus(tree.strix(top(), pages=25165824, available=30 * GIB))[0]["budget"]
     same(b["usable_bytes"], {"low": 30 * GIB, "likely": 30 * GIB, "high": 95 * GIB},
          "no more than the host has left")
-    g, = gpus(tree.strix(top(), vram=96 * GIB, host=31 * GIB, pages=4000000))
+    s = tree.strix(top(), vram=96 * GIB, host=31 * GIB, pages=4000000)
+    ok("firmware's settings" in words(device(s)), "a large carve-out: where to change it")
+    g, = gpus(s)
     same((g["budget"]["pool"], g["budget"]["total_bytes"]), ("vram", 96 * GIB), "a large carve-out is used")
     g, = gpus(tree.strix(top(), host=62 * GIB, pages=8000000))
     same(g["profiles"], ["strix-halo-64"], "a smaller system is another profile")
@@ -271,8 +273,73 @@ def fake_smi():
                         ("used", "librocm_smi64 7"), ("name", "librocm_smi64 7"), ("crash", "killed by signal 6"),
                         ("shut_down", "librocm_smi64 7")):
         same(facts(told)["smi"], words, "it says so: %s" % told)
+    r = Run("--facts", "--limit", "0.5", program=PROBE, env={
+        "VRAMPLAN_SYSFS": s.sysfs, "FAKE_SMI": "hang", "VRAMPLAN_GPU_LIBRARIES": folder})
+    same((r.code, r.json()["smi"]), (0, "gave no answer within 0.5 s"), "a library that hangs", r)
     subprocess.run(compiler + ["-DLACKING", "-shared", "-fPIC", "-o", library, source])
     ok("rsmi_dev_memory_usage_get" in facts()["smi"], "a function is missing")
+
+
+def nvidia():
+    s = tree.System(top())
+    s.put("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar")
+    s.put("proc/driver/nvidia/gpus/0000:19:00.0/information",
+          "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 16\nBus Location: \t 0000:19:00.0")
+    r = device(s)
+    ok(r.code == 0 and "0000:19:00.0 NVIDIA H100" in words(r) and "h100-sxm" in r.out and
+       "550.54.15" in r.out and "not told" in r.out, "NVIDIA without its libraries: a name, no memory", r)
+
+
+def drivers():
+    """Stand-ins for HIP and CUDA over made-up systems."""
+    import gpu_rig
+    s, _ = tree.mi300x(top())
+    cuda = tree.System(top())
+
+    def run(system, libraries, script):
+        r = device(system, "--format", "json", env={"VRAMPLAN_GPU_LIBRARIES": libraries, "FAKE_GPU": script})
+        return r.json()
+
+    j = run(s, gpu_rig.FAKES, "memory=%d" % (MI300X - GIB))
+    same((j["system"]["hip"], j["gpus"][0]["budget"]["total_bytes"], j["gpus"][0]["budget"]["total_by"]),
+         ("HIP 7.0.51831", MI300X - GIB, "HIP"), "HIP's total comes first", j)
+    j = run(s, gpu_rig.FAKES, "devices=2 memory=%d" % MI300X)
+    same([(g["pci"], g["profiles"]) for g in j["gpus"]],
+         [("0000:c1:00.0", ["mi300x"]), ("0000:c2:00.0", ["mi300x"])], "a card that only HIP shows", j)
+    for script, text in (("crash=hipInit", "killed by signal 11"), ("fail=hipInit", "hipInit: error 719"),
+                         ("abort=hipGetDeviceCount", "LLVM ERROR"), ("devices=0", "hipInit: error 101")):
+        j = run(s, gpu_rig.FAKES, script)
+        ok(text in j["system"]["hip"] and j["gpus"][0]["budget"]["total_by"] == "sysfs",
+           "HIP, %s: the kernel's figures stay" % script, j["system"])
+    j = run(cuda, gpu_rig.CUDA, "")
+    g, = j["gpus"]
+    same((g["vendor"], g["budget"]["total_by"], g["budget"]["usable_bytes"]["high"] < g["runtime_bytes"]),
+         ("nvidia", "CUDA", True), "a card that only CUDA shows", j)
+    j = run(cuda, gpu_rig.CUDA, "devices=0")
+    same((j["diagnostics"][0]["id"], "cuInit: error 100" in j["diagnostics"][0]["message"]), ("VP909", True),
+         "no device of either", j)
+
+
+def constants():
+    """The context that a calibration measured is the least that an engine's process takes."""
+    path = os.path.join(DIR, "mi300x.yaml")
+    with open(path, "w") as f:
+        f.write("vramplan_calibration: 1\ngpu: mi300x\nunits: 304\nmemory: {context_bytes: %d}\n" % (2 * GIB))
+
+    def plan(*options):
+        r = Run("plan", "llama-3.1-8b", "--gpu", "mi300x", "--format", "json", *options).json()
+        why = [a["why"] for a in r["assumptions"] if a["field"] == "engine overheads"]
+        return r["devices"][0]["components"]["runtime"], why[0]
+
+    train = ("--engine", "pytorch", "--set", "train.micro_batch=1", "--set", "train.sequence_length=128")
+    for options in (("--engine", "sglang"), ("--engine", "transformers"), train):
+        before, after = plan(*options), plan(*options, "--calibration", path)
+        name = " ".join(options[:2])
+        ok(before[0]["low"] < 2 * GIB <= after[0]["low"] <= after[0]["likely"] <= after[0]["high"],
+           "%s: at least the context" % name, (before, after))
+        same(after[0]["high"], max(before[0]["high"], after[0]["low"]), "%s: no wider for it" % name)
+        ok("2048 MiB" in after[1] and "2048" not in before[1], "%s: it says so" % name, after)
+    same(plan("--engine", "vllm"), plan("--engine", "vllm", "--calibration", path), "vLLM counts behind it")
 
 
 def none():
@@ -326,6 +393,6 @@ def nonsense():
     ok(r.code in (0, 4), "nonsense in all of them", r)
 
 
-for test in (mi300x, partitions, mi250x, strix, desktop, by_name, what_if, local, smi, fake_smi, none, nonsense):
+for test in (mi300x, partitions, mi250x, strix, desktop, by_name, what_if, local, smi, fake_smi, nvidia, drivers, constants, none, nonsense):
     test()
 finish()

@@ -82,6 +82,8 @@ def most():
     ok(r.code != 0, "one more does not fit", r)
     doc = check("--maximize context", [*words, "--maximize", "context"])
     ok(doc["proposals"][0]["context"] >= 4096, "and the longest sequence", doc["proposals"][0])
+    doc = check("--maximize context from --seq", [*words, "--seq", "1k", "--maximize", "context"])
+    ok(doc["proposals"][0]["context"] >= 4096, "a length given is where the search starts", doc["proposals"][0])
     r = Run("fit", *words, "--maximize", "concurrency")
     ok(r.code == 2 and "no sequences at once" in r.err, "training has none", r)
 

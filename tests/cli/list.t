@@ -96,6 +96,13 @@ four = {row["id"]: row for row in
         fits("r9700", "--weights", "int4", "--format", "json").json()["models"]}
 ok(four["qwen3-30b-a3b"]["verdict"] == "fits" and "weights in int4" in
    fits("r9700", "--weights", "int4").out, "fits-on: in another format", four["qwen3-30b-a3b"])
+on_card = ("--engine", "llama.cpp", "--count", "2", "--weights", "q4_k", "--format", "json")
+rows = {row["id"]: row for row in fits("rtx4090", *on_card).json()["models"]}
+plan = Run("plan", "llama-3.1-70b", "--gpu", "rtx4090", "--set", "engine.args.n_gpu_layers=99",
+           "--context", "8192", *on_card).json()
+same(rows["llama-3.1-70b"]["headroom_bytes"], plan["summary"]["headroom_bytes"],
+     "fits-on: llama.cpp divides layers over the devices")
+same(rows["deepseek-v3"]["verdict"], "does-not-fit", "fits-on: none of them spills to the host")
 r = fits("mi300x", "--engine", "vllm@0.13", "--format", "json")
 same(r.json()["fits_on"]["version"], "0.13", "fits-on: another version", r)
 

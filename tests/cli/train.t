@@ -180,7 +180,24 @@ def recipes():
         ok(doc["engine_report"]["allocated_peak_bytes"] > 0, "%s has a peak" % name)
 
 
+def host_memory():
+    words = ["plan", "llama-2-7b", "--gpu", "a100-40-sxm", "--engine", "deepspeed", "--seq", "2k", "--batch", "1",
+             "--set", "parallel.zero=3", "--set", "train.recompute=full", "--set", "train.offload.optimizer=true",
+             "--set", "train.offload.parameters=true", "--set", "hardware.host_memory=94 GB"]
+    doc = planned(words, reason="host-memory", verdict="does-not-fit")
+    same(doc["suggestions"], [], "what only the card needs less of does not help the host")
+    r = Run(*words, "--format", "markdown")
+    ok("micro batch 1 x 2048 tokens, recompute full" in r.out and "KV" not in r.out.split("|")[0],
+       "Markdown says the step, nothing of serving", r)
+    words[1:4] = ["llama-3.1-70b", "--count", "8", "--gpu", "a100-80-sxm"]
+    doc = planned([*words[:-1], "hardware.host_memory=1 TiB"], reason="host-memory")
+    same(doc["suggestions"], [], "nor a loss without logits")
+    doc = planned([*words[:-1], "hardware.memory=20 GiB"], reason="peak")
+    same([s["change"] for s in doc["suggestions"]], ["fused linear cross entropy"], "but it helps the card")
+
+
 batches()
+host_memory()
 layouts()
 values()
 modes()

@@ -165,7 +165,9 @@ static void layouts_that_do_not_fit(void **state) {
     refused(MODEL "hardware: {gpu: mi300x, count: 3, nodes: 2}", VP_D_LAYOUT, "2 machines");
     refused(MODEL GPU "parallel: {pipeline: 5}", VP_D_LAYOUT, "5 pipeline stages for 4 layers");
     refused(MODEL GPU "parallel: {tensor: 2, context: 4}", VP_D_LAYOUT, "context parallelism");
-    refused(MODEL GPU "parallel: {attention_data: 2}", VP_D_LAYOUT, "attention_data");
+    refused(MODEL GPU "parallel: {attention_data: 2, data: 4}", VP_D_LAYOUT, "attention_data");
+    assert_int_equal(finish(MODEL GPU "parallel: {attention_data: 2}"), VP_OK);
+    assert_int_equal(s.hardware.count, 2); /* data follows, and the devices with it */
     assert_int_equal(finish(MODEL GPU "parallel: {attention_data: 2, data: 2}"), VP_OK);
     const struct vp_diag *d = refused(MODEL GPU "parallel: {tensor: 3}", VP_D_LAYOUT,
                                       "attention heads of 8 over 3 ranks");
@@ -394,6 +396,28 @@ static void faults_of_several_kinds_in_one_run(void **state) {
     assert_int_equal(f.diags.errors, 3);
 }
 
+/* vLLM before 0.7.1 cached what MLA makes of the latent: every head, padded from 192 to 256. */
+static void latents_by_version(void **state) {
+    (void)state;
+    static const struct {
+        const char *version;
+        bool expanded;
+        uint64_t head_dim;
+    } WANT[] = {
+        {"0.6.6", true, 256}, {"0.7.0", true, 256}, {"0.7.1", false, 192}, {"0.19", false, 192}};
+    for (size_t i = 0; i < sizeof WANT / sizeof *WANT; i++) {
+        const char *text = vp_arena_printf(&f.arena,
+                                           "model: deepseek-v3\nhardware: {gpu: h20, count: 8}\n"
+                                           "parallel: {tensor: 8}\nengine: vllm@%s",
+                                           WANT[i].version);
+        assert_int_equal(finish(text), VP_OK);
+        for (uint32_t b = 0; b < s.model->block_count; b++) {
+            assert_int_equal(s.model->blocks[b].attention.expanded, WANT[i].expanded);
+            assert_int_equal(s.model->blocks[b].attention.head_dim, WANT[i].head_dim);
+        }
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void) {
@@ -420,6 +444,7 @@ int main(void) {
         TEST(recurrent_models),
         TEST(a_percentage_of_headroom),
         TEST(faults_of_several_kinds_in_one_run),
+        TEST(latents_by_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

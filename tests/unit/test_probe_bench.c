@@ -85,9 +85,14 @@ static void tell(int fd, const struct vp_record *record) {
 }
 
 static void run(const char *script) {
-    const struct vp_bench_options options = {.quick = true};
+    static const struct vp_method SHORT = {
+        .least_repeats = 3, .most_repeats = 3, .few_repeats = 3, .warm_us = 10, .batch_us = 1};
+    const struct vp_bench_options options = {.quick = true,
+                                             .only = 1U << VP_BENCH_MEMORY | 1U << VP_BENCH_LAUNCH |
+                                                     1U << VP_BENCH_COPY | 1U << VP_BENCH_STREAM |
+                                                     1U << VP_BENCH_DECODE | 1U << VP_BENCH_REDUCE};
     const struct vp_bench_run bench = {
-        .backend = &vp_fake_backend, .list = &list, .method = &vp_method_quick, .tell = tell};
+        .backend = &vp_fake_backend, .list = &list, .method = &SHORT, .tell = tell};
     vp_bench_list(&list, &options);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < list.count; i++) /* those are slow, and no device takes part */
@@ -126,7 +131,7 @@ static void every_call_may_fail(void **state) {
 static void little_memory(void **state) {
     (void)state;
     run("memory=1000000000"); /* 1 GB: what is larger is left out, with the reason */
-    assert_true(told.ended && told.notes > 0 && told.samples > 50);
+    assert_true(told.ended && told.notes > 0 && told.samples > 5);
     run("devices=2");
     uint32_t two = told.samples;
     run("devices=1");
