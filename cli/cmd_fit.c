@@ -5,6 +5,7 @@
 
 #include "api/find.h"
 #include "cli/args.h"
+#include "cli/emit.h"
 #include "cli/fit_several.h"
 #include "cli/output.h"
 #include "planner/base/units.h"
@@ -74,6 +75,8 @@ static void check_words(struct vp_ctx *ctx, const struct vp_args *args) {
         wrong(ctx, "--maximize, --minimize and --pack are different questions: ask one", NULL);
     if (pack && (args->value[VP_OPTION_SLO] || args->value[VP_OPTION_KEEP]))
         wrong(ctx, "--slo and --keep are questions about one scenario, not for --pack", NULL);
+    if (args->value[VP_OPTION_EMIT] && (pack || args->operand_count > 1))
+        wrong(ctx, "--emit takes one input", NULL);
     if (args->value[VP_OPTION_PHASE] && !pack)
         wrong(ctx, "--phase belongs to --pack", NULL);
     if (args->operand_count > 1 && !pack && (most || least))
@@ -135,6 +138,59 @@ static void render(struct vp_buf *out, const struct vp_args *args, const struct 
         vp_buf_add(out, "\n");
 }
 
+/* ---- the best answer, ready to paste ---- */
+
+/* The scenario with the settings that llama.cpp's search found. */
+static enum vp_status emit_llama(struct vp_ctx *ctx, struct vp_buf *out,
+                                 const struct vp_fit_found *f, const struct vp_fit_ask *q) {
+    struct vp_scenario best =
+        vp_fit_llama_scenario(f->result->scenario, &f->llama->fixed, &f->llama->item[0].set);
+    return vp_emit(ctx, out, q->args->value[VP_OPTION_EMIT], f->input, q->settings,
+                   q->setting_count, &best);
+}
+
+/* The scenario with the changes of the best proposal; as it is where it needs none. */
+static enum vp_status emit_changes(struct vp_ctx *ctx, struct vp_buf *out,
+                                   const struct vp_fit_found *f, const struct vp_fit_ask *q) {
+    const struct vp_proposal *best = f->outcome->count > 0 ? &f->outcome->item[0] : NULL;
+    size_t patches = best ? best->patches : 0, n = q->setting_count;
+    struct vp_setting *all = VP_NEW_ARRAY(ctx->arena, n + patches, struct vp_setting);
+    for (size_t i = 0; i < n; i++)
+        all[i] = q->settings[i];
+    for (size_t i = 0; i < patches; i++)
+        all[n + i] = (struct vp_setting){best->patch[i].field, best->patch[i].value, "fit"};
+    return vp_emit(ctx, out, q->args->value[VP_OPTION_EMIT], f->input, all, n + patches, NULL);
+}
+
+static int fit_emit(struct vp_ctx *ctx, const struct vp_fit_ask *q) {
+    const struct vp_args *args = q->args;
+    struct vp_buf out = {.arena = ctx->arena};
+    struct vp_fit_found *f;
+    if (vp_fit_split(ctx, &f, args->operands[0]) > 1) {
+        wrong(ctx, "--emit takes one scenario: name it as FILE#NAME", NULL);
+        return vp_output_failure(ctx, args, VP_ERR_INPUT);
+    }
+    vp_fit_find(ctx, f, q);
+    vp_fit_show_diagnostics(ctx, f, 1, args);
+    enum vp_exit code = vp_fit_found_exit(f);
+    bool none = f->status == VP_OK &&
+                (f->llama ? f->llama->count == 0 : f->outcome->verdict == VP_DOES_NOT_FIT);
+    if (f->status != VP_OK || none) {
+        if (none)
+            wrong(ctx, "nothing that fits was found: there is nothing to emit",
+                  "the same without --emit says what is short");
+        vp_output_diagnostics(ctx, ctx->diags, VP_ERROR, args);
+        return (int)(none ? VP_EXIT_NO : code);
+    }
+    enum vp_status status = f->llama ? emit_llama(ctx, &out, f, q) : emit_changes(ctx, &out, f, q);
+    if (status != VP_OK)
+        return vp_output_failure(ctx, args, status);
+    vp_output_diagnostics(ctx, ctx->diags, VP_INFO, args);
+    status = vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]);
+    vp_search_close(&f->search);
+    return (int)vp_exit_of_both(code, vp_exit_of_status(status));
+}
+
 static int fit_one(struct vp_ctx *ctx, const struct vp_fit_ask *q) {
     const struct vp_args *args = q->args;
     struct vp_buf out = {.arena = ctx->arena};
@@ -167,5 +223,7 @@ int vp_cmd_fit(struct vp_ctx *ctx, const struct vp_args *args) {
         return vp_output_failure(ctx, args, VP_ERR_INPUT);
     if (args->value[VP_OPTION_PACK])
         return vp_fit_pack(ctx, &question);
-    return args->operand_count > 1 ? vp_fit_largest(ctx, &question) : fit_one(ctx, &question);
+    if (args->operand_count > 1)
+        return vp_fit_largest(ctx, &question);
+    return args->value[VP_OPTION_EMIT] ? fit_emit(ctx, &question) : fit_one(ctx, &question);
 }

@@ -103,7 +103,7 @@ static int run_emit(struct vp_ctx *ctx, const struct vp_args *args) {
         return vp_output_failure(ctx, args, VP_ERR_INPUT);
     }
     enum vp_status status = vp_emit(ctx, &out, args->value[VP_OPTION_EMIT], args->operands[0],
-                                    args->settings, args->setting_count);
+                                    args->settings, args->setting_count, NULL);
     if (status != VP_OK)
         return vp_output_failure(ctx, args, status);
     vp_output_diagnostics(ctx, ctx->diags, VP_INFO, args);

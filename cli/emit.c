@@ -246,15 +246,16 @@ static enum vp_status no_target(struct vp_ctx *ctx, const char *name) {
 }
 
 enum vp_status vp_emit(struct vp_ctx *ctx, struct vp_buf *out, const char *target,
-                       const char *input, const struct vp_setting *settings, size_t count) {
+                       const char *input, const struct vp_setting *settings, size_t count,
+                       const struct vp_scenario *found) {
     struct emitting e = {.ctx = ctx, .out = out, .target = vp_target_find(target)};
-    struct vp_found found;
+    struct vp_found held;
     struct vp_scenarios scenarios;
     struct vp_node *said;
     if (e.target == VP_TARGETS)
         return no_target(ctx, target);
-    vp_input_find(ctx, &found, input);
-    enum vp_status status = vp_input_finish(ctx, &scenarios, &found, settings, count);
+    vp_input_find(ctx, &held, input);
+    enum vp_status status = vp_input_finish(ctx, &scenarios, &held, settings, count);
     if (status != VP_OK)
         return status;
     if (scenarios.count != 1) {
@@ -262,10 +263,10 @@ enum vp_status vp_emit(struct vp_ctx *ctx, struct vp_buf *out, const char *targe
                     "--emit %s takes one scenario: name it as FILE#NAME", target);
         return VP_ERR_INPUT;
     }
-    e.scenario = scenarios.items[0];
+    e.scenario = found ? found : scenarios.items[0];
     status = check(&e, target);
     if (status == VP_OK)
-        status = find_said(ctx, &said, found.items[0].root, settings, count);
+        status = find_said(ctx, &said, held.items[0].root, settings, count);
     if (status != VP_OK)
         return status;
     vp_words_make(ctx, &e.words, e.target, said, e.scenario);

@@ -8,8 +8,10 @@
 #include "planner/import/input.h"
 
 /* target: a word of --emit. The input must be one scenario, for the target's engine; faults are
- * diagnostics. */
+ * diagnostics. found: what a search made of llama.cpp's settings, written in place of those of the
+ * input; NULL: none. */
 enum vp_status vp_emit(struct vp_ctx *ctx, struct vp_buf *out, const char *target,
-                       const char *input, const struct vp_setting *settings, size_t count);
+                       const char *input, const struct vp_setting *settings, size_t count,
+                       const struct vp_scenario *found);
 
 #endif

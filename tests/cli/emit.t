@@ -196,7 +196,27 @@ def refused():
     ok(r.code == 2 and "FILE#NAME" in r.err, "one scenario only", r)
 
 
+def best_answers():
+    """fit --emit: what is written fits when it is planned again."""
+    for args in (["llama-3.1-405b", "--gpu", "mi300x", "--count", "8"],
+                 ["llama-3.1-70b", "--gpu", "mi300x", "--context", "32k", "--maximize",
+                  "concurrency"],
+                 ["mixtral-8x22b", "--gpu", "mi300x", "--keep", "gpus,gpu"]):
+        r = Run("fit", *args, "--emit", "vllm")
+        again = Run("plan", "--from-command", r.out, *beside(r), "--format", "json")
+        ok(r.code == again.code == 0 and again.json()["verdict"] == "fits",
+           "fit writes what fits: " + args[0], "%s\n%s" % (r, again))
+    r = Run("fit", "qwen3-30b-a3b", "--engine", "llama.cpp", "--weights", "q4_k", "--gpu",
+            "rx7900xtx", "--maximize", "context", "--emit", "llama.cpp")
+    again = Run("plan", "--from-command", r.out, *beside(r), "--format", "json")
+    ok(r.code == again.code == 0 and " -c 40960" in r.out, "and for llama.cpp",
+       "%s\n%s" % (r, again))
+    r = Run("fit", "llama-3.1-405b", "--gpu", "rx7900xtx", "--keep", "gpus,gpu", "--emit", "vllm")
+    ok(r.code == 1 and "nothing to emit" in r.err and not r.out, "nothing fits", r)
+
+
 round_trips()
+best_answers()
 commands()
 refused()
 finish()
