@@ -89,7 +89,12 @@ static bool near_total(uint64_t bytes, const struct vp_gpu *gpu) {
 /* What the host has besides the carve-out; firmware takes some hundred MiB more of the modules. */
 static bool near_host(const struct vp_device_facts *facts, const struct vp_fact_gpu *card,
                       const struct vp_gpu *gpu) {
-    double gib = (double)((facts->host_total_bytes + card->vram_total_bytes) >> 20) / 1024;
+    uint32_t alike = 0; /* APUs that the host consists of */
+    for (uint32_t i = 0; i < facts->gpu_count; i++)
+        alike += vp_text_eq(facts->gpus[i].arch, card->arch);
+    double gib =
+        (double)((facts->host_total_bytes / vp_max(alike, 1) + card->vram_total_bytes) >> 20) /
+        1024;
     return !facts->host_total_bytes || !(gpu->memory_gb > 0) ||
            (gib < gpu->memory_gb * 1.01 && gib > gpu->memory_gb * 0.9);
 }

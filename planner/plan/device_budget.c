@@ -47,15 +47,25 @@ static void budget_nvidia(struct vp_device_budget *out, const struct vp_fact_gpu
     out->usable = vp_exactly(whole_steps(vp_min(card->runtime_free_bytes, out->total_bytes)));
 }
 
+/* What the host has for each of the APUs that it consists of. */
+static uint64_t host_share(const struct vp_device_facts *facts, const struct vp_fact_gpu *card) {
+    uint64_t alike = 0;
+    for (uint32_t i = 0; i < facts->gpu_count; i++)
+        alike += vp_text_eq(facts->gpus[i].arch, card->arch);
+    return facts->host_total_bytes / vp_max(alike, 1);
+}
+
 static void budget_apu(struct vp_device_budget *out, const struct vp_device_facts *facts,
                        const struct vp_fact_gpu *card) {
-    uint64_t pool = card->gtt_total_bytes, left;
+    uint64_t pool = card->gtt_total_bytes, share = host_share(facts, card), left;
 
     out->limit_bytes = facts->ttm_pages_limit <= UINT64_MAX / VP_PAGE_BYTES
                            ? facts->ttm_pages_limit * VP_PAGE_BYTES
                            : 0;
     if (out->limit_bytes)
         pool = pool ? vp_min(pool, out->limit_bytes) : out->limit_bytes;
+    if (facts->gpu_count > 1 && share)
+        pool = vp_min(pool, share); /* the limits are the system's, for all of them */
     out->pool = pool >= card->vram_total_bytes ? VP_POOL_GTT : VP_POOL_VRAM;
     if (out->pool == VP_POOL_VRAM) {
         if (!card->runtime_bytes)
@@ -65,7 +75,9 @@ static void budget_apu(struct vp_device_budget *out, const struct vp_device_fact
     }
     if (!card->runtime_bytes) {
         out->total_bytes = pool / out->devices;
-        out->total_by = out->limit_bytes == pool ? "ttm.pages_limit" : "the size of GTT";
+        out->total_by = out->limit_bytes == pool                ? "ttm.pages_limit"
+                        : facts->gpu_count > 1 && pool == share ? "its share of the host"
+                                                                : "the size of GTT";
     }
     left = vp_above(out->total_bytes, card->gtt_used_bytes);
     out->usable = vp_exactly(whole_steps(left));

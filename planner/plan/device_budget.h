@@ -1,15 +1,17 @@
 /* What one process may take of one device: arithmetic on what the system says (device_facts.h) and
  * on the card's profile.
  *
- * Where nothing holds memory apart from it, the rules are
- *   a card       total - used - page tables, rounded down to 2 MiB. The kernel keeps back
- *                max(total / 2^14, 8 MiB) for page tables and rounds every allocation up to 2 MiB
- *                (linux, amdgpu_amdkfd_gpuvm.c). NVIDIA: what the driver says is free.
- *   a partition  total of the card / partitions. What is used is known of the card only: of one
- * part likely its share, at most all, at least nothing. an APU       the larger of the carve-out
- * and what the driver may map of the host's memory, never their sum. The second is ttm.pages_limit
- * x 4096, or less where GTT is smaller; no more than the host has left. The process's own context
- * (a few hundred MiB with a GPU runtime) comes out of that. */
+ *   a card       total - used - page tables, rounded down to 2 MiB: the kernel keeps back
+ *                max(total / 2^14, 8 MiB) for page tables and rounds every allocation up
+ *                (linux, amdgpu_amdkfd_gpuvm.c); NVIDIA: what the driver says is free
+ *   a partition  total of the card / partitions; what is used is known of the card only: of one
+ *                partition likely its share, at most all, at least nothing
+ *   an APU       the larger of the carve-out and what the driver may map of the host's memory,
+ *                never their sum; the second is ttm.pages_limit x 4096, or less where GTT is
+ *                smaller; of several APUs each has its share of the host; no more than the host
+ *                has left
+ *
+ * The process's own context (a few hundred MiB with a GPU runtime) comes out of that. */
 #ifndef VP_PLAN_DEVICE_BUDGET_H
 #define VP_PLAN_DEVICE_BUDGET_H
 
