@@ -234,6 +234,13 @@ static void add_layout(struct vp_arena *arena, struct vp_layouts *out, const str
     out->item[out->count++] = v;
 }
 
+/* Trainer and DeepSpeed copy or shard a model over their ranks; dividing its matrices or layers is
+ * another set-up, proposed only where the scenario has it. */
+static bool is_data_only(const struct vp_scenario *s) {
+    bool ranks = s->engine.kind == VP_ENGINE_TRANSFORMERS || s->engine.kind == VP_ENGINE_DEEPSPEED;
+    return s->training && ranks && s->parallel.tensor == 1 && s->parallel.pipeline == 1;
+}
+
 struct vp_layouts vp_layouts_of(struct vp_arena *arena, const struct vp_scenario *s, uint64_t count,
                                 bool all_of_them) {
     struct vp_layouts out = {.item = VP_NEW_ARRAY(arena, VALUES, struct vp_lever_value)};
@@ -246,7 +253,8 @@ struct vp_layouts vp_layouts_of(struct vp_arena *arena, const struct vp_scenario
         return out; /* unlike cards are dealt by hand; ranks of the attention are part of tensor */
     for (uint64_t t = 1; t <= rest; t++)
         for (uint64_t p = 1; rest % t == 0 && p <= rest / t; p++) {
-            if (rest / t % p != 0 || out.count + 2 > VALUES)
+            bool divided = t > 1 || p > 1;
+            if (rest / t % p != 0 || out.count + 2 > VALUES || (divided && is_data_only(s)))
                 continue;
             const uint64_t divide[3] = {t, p, rest / t / p};
             bool vllm = s->engine.kind == VP_ENGINE_VLLM;
