@@ -382,14 +382,9 @@ static void number(struct vp_json *json, const char *key, uint64_t value) {
         vp_json_null(json);
 }
 
-static void text(struct vp_json *json, const char *key, const char *value) {
-    vp_json_key(json, key);
-    vp_json_text(json, value);
-}
-
 static void fact_json(struct vp_json *json, const struct vp_fact_gpu *fact) {
 #define GPU_NUMBER(member) number(json, #member, fact->member);
-#define GPU_TEXT(member) text(json, #member, fact->member);
+#define GPU_TEXT(member) vp_json_key_text(json, #member, fact->member);
 #include "planner/model/device_facts.def"
     vp_json_key(json, "holders");
     vp_json_list(json);
@@ -397,7 +392,7 @@ static void fact_json(struct vp_json *json, const struct vp_fact_gpu *fact) {
         const struct vp_fact_holder *h = &fact->holders[i];
         vp_json_map_inline(json);
 #define HOLDER_NUMBER(member) number(json, #member, h->member);
-#define HOLDER_TEXT(member) text(json, #member, h->member);
+#define HOLDER_TEXT(member) vp_json_key_text(json, #member, h->member);
 #include "planner/model/device_facts.def"
         vp_json_end(json, '}');
     }
@@ -409,18 +404,13 @@ static void budget_json(struct vp_json *json, const struct vp_device_budget *b) 
     vp_json_map(json);
     number(json, "devices", b->devices);
     number(json, "total_bytes", b->total_bytes);
-    text(json, "total_by", b->known ? b->total_by : NULL);
+    vp_json_key_text(json, "total_by", b->known ? b->total_by : NULL);
     number(json, "page_table_bytes", b->tables_bytes);
-    vp_json_key(json, "usable_bytes");
-    vp_json_map_inline(json);
-    vp_json_key(json, "low");
-    vp_json_u64(json, b->usable.low);
-    vp_json_key(json, "likely");
-    vp_json_u64(json, b->usable.likely);
-    vp_json_key(json, "high");
-    vp_json_u64(json, b->usable.high);
-    vp_json_end(json, '}');
-    text(json, "pool", !b->known ? NULL : b->apu && b->pool == VP_POOL_GTT ? "gtt" : "vram");
+    vp_json_key_amount(json, "usable_bytes", b->usable);
+    vp_json_key_text(json, "pool",
+                     !b->known                          ? NULL
+                     : b->apu && b->pool == VP_POOL_GTT ? "gtt"
+                                                        : "vram");
     number(json, "limit_bytes", b->limit_bytes);
     vp_json_end(json, '}');
 }
@@ -432,9 +422,9 @@ static void fp8_json(struct vp_json *json, const struct vp_gpu *gpu) {
         return;
     }
     vp_json_map_inline(json);
-    text(json, "support", fp8_support(gpu));
-    text(json, "kind", fp8_kind(gpu));
-    text(json, "formats", gpu->fp8_formats);
+    vp_json_key_text(json, "support", fp8_support(gpu));
+    vp_json_key_text(json, "kind", fp8_kind(gpu));
+    vp_json_key_text(json, "formats", gpu->fp8_formats);
     vp_json_end(json, '}');
 }
 
@@ -447,7 +437,7 @@ static void modes_json(struct vp_json *json, const struct vp_device_card *card) 
         const struct vp_node *mode = modes->items[i], *nps = vp_node_get(mode, "nps");
         uint64_t devices = mode_number(mode, "devices");
         vp_json_map(json);
-        text(json, "mode", vp_node_text(vp_node_get(mode, "mode")));
+        vp_json_key_text(json, "mode", vp_node_text(vp_node_get(mode, "mode")));
         number(json, "devices", devices);
         number(json, "device_bytes", mode_number(mode, "memory_mib") << MIB_SHIFT);
         number(json, "compute_units", mode_number(mode, "cus"));
@@ -458,7 +448,7 @@ static void modes_json(struct vp_json *json, const struct vp_device_card *card) 
             if (!domain_of(&d, gpu_of(card), nps->items[k], devices))
                 continue;
             vp_json_map_inline(json);
-            text(json, "mode", d.name);
+            vp_json_key_text(json, "mode", d.name);
             number(json, "bytes", d.bytes);
             number(json, "devices", d.devices);
             vp_json_end(json, '}');
@@ -482,9 +472,9 @@ static void card_json(struct vp_json *json, const struct vp_device_card *card) {
         fact_json(json, card->fact);
         budget_json(json, &card->budget);
     } else {
-        text(json, "name", gpu->name);
-        text(json, "vendor", gpu->vendor);
-        text(json, "arch", gpu->arch);
+        vp_json_key_text(json, "name", gpu->name);
+        vp_json_key_text(json, "vendor", gpu->vendor);
+        vp_json_key_text(json, "arch", gpu->arch);
         number(json, "runtime_bytes", gpu->runtime_mib << MIB_SHIFT);
         number(json, "driver_bytes", gpu->driver_mib << MIB_SHIFT);
         number(json, "compute_units", gpu->compute_units);
@@ -496,10 +486,10 @@ static void card_json(struct vp_json *json, const struct vp_device_card *card) {
 
 static void what_if_json(struct vp_json *json, const struct vp_what_if *w) {
     vp_json_map(json);
-    text(json, "given", w->given);
+    vp_json_key_text(json, "given", w->given);
     number(json, "pages", w->pages);
     number(json, "gtt_bytes", w->bytes);
-    text(json, "parameter", w->parameter);
+    vp_json_key_text(json, "parameter", w->parameter);
     vp_json_end(json, '}');
 }
 
@@ -511,7 +501,7 @@ static void system_json(struct vp_json *json, const struct vp_device_facts *fact
     }
     vp_json_map(json);
 #define NUMBER(member) number(json, #member, facts->member);
-#define TEXT(member) text(json, #member, facts->member);
+#define TEXT(member) vp_json_key_text(json, #member, facts->member);
 #include "planner/model/device_facts.def"
     vp_json_end(json, '}');
 }
@@ -520,7 +510,7 @@ void vp_device_json(struct vp_buf *out, const struct vp_device_view *view,
                     const struct vp_diags *diags) {
     struct vp_json json = vp_json_begin(out);
     vp_json_map(&json);
-    text(&json, "schema", "vramplan.device/1");
+    vp_json_key_text(&json, "schema", "vramplan.device/1");
     system_json(&json, view->facts);
     vp_json_key(&json, "gpus");
     vp_json_list(&json);

@@ -225,15 +225,13 @@ void vp_facts_collect(struct vp_ctx *ctx, struct vp_device_facts *out, double li
 static void number(struct vp_json *json, const char *key, uint64_t value) {
     if (!value)
         return;
-    vp_json_key(json, key);
-    vp_json_u64(json, value);
+    vp_json_key_u64(json, key, value);
 }
 
 static void text(struct vp_json *json, const char *key, const char *value) {
     if (!value)
         return;
-    vp_json_key(json, key);
-    vp_json_text(json, value);
+    vp_json_key_text(json, key, value);
 }
 
 static void add_holder(struct vp_json *json, const struct vp_fact_holder *holder) {
