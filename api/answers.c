@@ -143,12 +143,9 @@ enum vp_exit vp_answers_exit(const struct vp_answers *answers) {
 void vp_answers_json_error(struct vp_json *json, const char *schema, const char *input,
                            const char *scenario, const struct vp_diags *diags) {
     vp_json_map(json);
-    vp_json_key(json, "schema");
-    vp_json_text(json, schema);
-    vp_json_key(json, "input");
-    vp_json_text(json, input);
-    vp_json_key(json, "scenario");
-    vp_json_text(json, scenario);
+    vp_json_key_text(json, "schema", schema);
+    vp_json_key_text(json, "input", input);
+    vp_json_key_text(json, "scenario", scenario);
     vp_json_key(json, "verdict");
     vp_json_null(json);
     vp_json_key(json, "diagnostics");

@@ -113,12 +113,9 @@ void vp_calibrate_report_text(const struct vp_page *page, const struct vp_calibr
 }
 
 static void quality_keys(struct vp_json *json, const struct vp_fit_quality *q) {
-    vp_json_key(json, "rows");
-    vp_json_u64(json, q->rows);
-    vp_json_key(json, "median_abs_rel_error");
-    vp_json_real(json, q->median);
-    vp_json_key(json, "p90_abs_rel_error");
-    vp_json_real(json, q->p90);
+    vp_json_key_u64(json, "rows", q->rows);
+    vp_json_key_real(json, "median_abs_rel_error", q->median);
+    vp_json_key_real(json, "p90_abs_rel_error", q->p90);
 }
 
 static void fitted_json(struct vp_json *json, const struct vp_calibrate_result *result) {
@@ -128,21 +125,17 @@ static void fitted_json(struct vp_json *json, const struct vp_calibrate_result *
     for (uint32_t i = 0; i < result->kernels.count; i++) {
         const struct vp_calibrated *item = &result->kernels.items[i];
         vp_json_map(json);
-        vp_json_key(json, "kind");
-        vp_json_text(json, vp_form_name(item->form));
-        vp_json_key(json, "dtype");
-        vp_json_text(json, item->dtype);
+        vp_json_key_text(json, "kind", vp_form_name(item->form));
+        vp_json_key_text(json, "dtype", item->dtype);
         quality_keys(json, &item->fit->quality);
-        vp_json_key(json, "anchors");
-        vp_json_u64(json, item->fit->anchor_count);
+        vp_json_key_u64(json, "anchors", item->fit->anchor_count);
         vp_json_key(json, "dropped");
         vp_json_list(json);
         for (uint32_t k = 0; k < item->outliers.count; k++) {
             vp_json_map_inline(json);
-            vp_json_key(json, "row");
-            vp_json_text(json, place_of(arena, result->samples, &item->outliers.items[k].at));
-            vp_json_key(json, "ratio");
-            vp_json_real(json, item->outliers.items[k].ratio);
+            vp_json_key_text(json, "row",
+                             place_of(arena, result->samples, &item->outliers.items[k].at));
+            vp_json_key_real(json, "ratio", item->outliers.items[k].ratio);
             vp_json_end(json, '}');
         }
         vp_json_end(json, ']');
@@ -157,8 +150,7 @@ static void served_json(struct vp_json *json, const struct vp_calibrate_result *
     vp_json_list(json);
     for (uint32_t i = 0; result->served && i < c->serving_count; i++) {
         vp_json_map(json);
-        vp_json_key(json, "engine");
-        vp_json_text(json, c->serving[i].engine);
+        vp_json_key_text(json, "engine", c->serving[i].engine);
         vp_json_key(json, "tpot");
         vp_json_map_inline(json);
         quality_keys(json, &c->serving[i].tpot);
@@ -175,10 +167,8 @@ static void served_json(struct vp_json *json, const struct vp_calibrate_result *
 static struct vp_json begin(struct vp_buf *out, const struct vp_calibration *calibration) {
     struct vp_json json = vp_json_begin(out);
     vp_json_map(&json);
-    vp_json_key(&json, "schema");
-    vp_json_text(&json, "vramplan.calibrate/1");
-    vp_json_key(&json, "gpu");
-    vp_json_text(&json, calibration->gpu);
+    vp_json_key_text(&json, "schema", "vramplan.calibrate/1");
+    vp_json_key_text(&json, "gpu", calibration->gpu);
     return json;
 }
 
@@ -192,11 +182,9 @@ static void finish(struct vp_json *json, const struct vp_diags *diags) {
 void vp_calibrate_report_json(struct vp_buf *out, const struct vp_calibrate_result *result,
                               const struct vp_diags *diags) {
     struct vp_json json = begin(out, result->calibration);
-    vp_json_key(&json, "profile");
-    vp_json_text(&json, result->written);
+    vp_json_key_text(&json, "profile", result->written);
     fitted_json(&json, result);
-    vp_json_key(&json, "allreduce_groups");
-    vp_json_u64(&json, result->calibration->reduce_count);
+    vp_json_key_u64(&json, "allreduce_groups", result->calibration->reduce_count);
     served_json(&json, result);
     finish(&json, diags);
 }
@@ -243,14 +231,10 @@ void vp_calibrate_check_text(const struct vp_page *page, const struct vp_calibra
 static void range_json(struct vp_json *json, const struct vp_check_range *range) {
     vp_json_key(json, range->name);
     vp_json_map_inline(json);
-    vp_json_key(json, "n");
-    vp_json_u64(json, range->rows);
-    vp_json_key(json, "median_abs_rel_error");
-    vp_json_real(json, range->median);
-    vp_json_key(json, "p90_abs_rel_error");
-    vp_json_real(json, range->p90);
-    vp_json_key(json, "inside_interval");
-    vp_json_real(json, range->within);
+    vp_json_key_u64(json, "n", range->rows);
+    vp_json_key_real(json, "median_abs_rel_error", range->median);
+    vp_json_key_real(json, "p90_abs_rel_error", range->p90);
+    vp_json_key_real(json, "inside_interval", range->within);
     vp_json_end(json, '}');
 }
 

@@ -193,8 +193,7 @@ static enum vp_status render_json(struct vp_ctx *ctx, struct vp_buf *out,
     }
     struct vp_json json = vp_json_begin(out);
     vp_json_map(&json);
-    vp_json_key(&json, "schema");
-    vp_json_text(&json, "vramplan.import/1");
+    vp_json_key_text(&json, "schema", "vramplan.import/1");
     json_figure(&json, "layers", true, facts->model->layer_count);
     json_figure(&json, "params_total", !facts->params.overflow, facts->params.total);
     json_figure(&json, "params_active", !facts->params.overflow, facts->params.active);
@@ -205,10 +204,8 @@ static enum vp_status render_json(struct vp_ctx *ctx, struct vp_buf *out,
         json_figure(&json, "tensor_bytes", true, facts->model->gguf->data_bytes);
     vp_json_key(&json, "scenario");
     vp_json_map(&json);
-    vp_json_key(&json, "vramplan");
-    vp_json_u64(&json, 1);
-    vp_json_key(&json, "name");
-    vp_json_text(&json, facts->model->name);
+    vp_json_key_u64(&json, "vramplan", 1);
+    vp_json_key_text(&json, "name", facts->model->name);
     vp_json_key(&json, "model");
     vp_json_node(&json, facts->description);
     vp_json_end(&json, '}');
@@ -222,14 +219,11 @@ static enum vp_status render_json(struct vp_ctx *ctx, struct vp_buf *out,
 static void recipe_json(struct vp_ctx *ctx, struct vp_buf *out, const struct vp_recipe *recipe) {
     struct vp_json json = vp_json_begin(out);
     vp_json_map(&json);
-    vp_json_key(&json, "schema");
-    vp_json_text(&json, "vramplan.import/1");
-    vp_json_key(&json, "recipe");
-    vp_json_text(&json, recipe->kind);
+    vp_json_key_text(&json, "schema", "vramplan.import/1");
+    vp_json_key_text(&json, "recipe", recipe->kind);
     vp_json_key(&json, "scenario");
     vp_json_map(&json);
-    vp_json_key(&json, "vramplan");
-    vp_json_u64(&json, 1);
+    vp_json_key_u64(&json, "vramplan", 1);
     for (uint32_t i = 0; i < recipe->scenario->count; i++) {
         vp_json_key(&json, recipe->scenario->keys[i]);
         vp_json_node(&json, recipe->scenario->items[i]);

@@ -239,16 +239,11 @@ static const struct topic *find_topic(struct vp_ctx *ctx, const char *name) {
 static void add_set_up(struct vp_json *json, const struct vp_scenario *set) {
     vp_json_key(json, "fits_on");
     vp_json_map(json);
-    vp_json_key(json, "gpu");
-    vp_json_text(json, set->hardware.gpu.id);
-    vp_json_key(json, "count");
-    vp_json_u64(json, set->hardware.count);
-    vp_json_key(json, "engine");
-    vp_json_text(json, set->engine.name);
-    vp_json_key(json, "version");
-    vp_json_text(json, set->engine.version_text);
-    vp_json_key(json, "concurrency");
-    vp_json_u64(json, set->serve.concurrency);
+    vp_json_key_text(json, "gpu", set->hardware.gpu.id);
+    vp_json_key_u64(json, "count", set->hardware.count);
+    vp_json_key_text(json, "engine", set->engine.name);
+    vp_json_key_text(json, "version", set->engine.version_text);
+    vp_json_key_u64(json, "concurrency", set->serve.concurrency);
     vp_json_end(json, '}');
 }
 
@@ -256,8 +251,7 @@ static void render_json(struct vp_ctx *ctx, struct vp_buf *out, const struct top
                         const struct vp_listing *listing, const struct vp_scenario *set) {
     struct vp_json json = vp_json_begin(out);
     vp_json_map(&json);
-    vp_json_key(&json, "schema");
-    vp_json_text(&json, "vramplan.list/1");
+    vp_json_key_text(&json, "schema", "vramplan.list/1");
     if (set)
         add_set_up(&json, set);
     vp_json_key(&json, topic->name);

@@ -288,21 +288,6 @@ void vp_log_report_csv(struct vp_buf *out, const struct vp_log_comparison *c) {
 
 /* ---- JSON ---- */
 
-static void key_text(struct vp_json *json, const char *key, const char *text) {
-    vp_json_key(json, key);
-    vp_json_text(json, text && text[0] ? text : NULL);
-}
-
-static void key_u64(struct vp_json *json, const char *key, uint64_t v) {
-    vp_json_key(json, key);
-    vp_json_u64(json, v);
-}
-
-static void key_bool(struct vp_json *json, const char *key, bool v) {
-    vp_json_key(json, key);
-    vp_json_bool(json, v);
-}
-
 /* A number as its text says it. */
 static void key_number(struct vp_json *json, const char *key, const char *text) {
     uint64_t whole;
@@ -320,19 +305,19 @@ static void json_log(struct vp_json *json, const struct vp_run_log *log) {
     const struct vp_log_start *start = &log->start;
     vp_json_key(json, "log");
     vp_json_map(json);
-    key_u64(json, "bytes", log->bytes);
-    key_u64(json, "lines", log->lines);
-    key_u64(json, "matched", log->matched);
-    key_text(json, "engine", start->known ? vp_engine_name(start->engine) : NULL);
-    key_text(json, "version", start->version);
+    vp_json_key_u64(json, "bytes", log->bytes);
+    vp_json_key_u64(json, "lines", log->lines);
+    vp_json_key_u64(json, "matched", log->matched);
+    vp_json_key_nonempty(json, "engine", start->known ? vp_engine_name(start->engine) : NULL);
+    vp_json_key_nonempty(json, "version", start->version);
     const char *model = vp_log_argument(json->out->arena, start, "model");
     model = model ? model : vp_log_argument(json->out->arena, start, "model_path");
-    key_text(json, "model", model ? model : start->model);
-    key_text(json, "gpu", start->gpu);
-    key_u64(json, "starts", log->starts);
-    key_u64(json, "line", start->line);
-    key_bool(json, "complete", start->complete);
-    key_u64(json, "last_line", log->last_line);
+    vp_json_key_nonempty(json, "model", model ? model : start->model);
+    vp_json_key_nonempty(json, "gpu", start->gpu);
+    vp_json_key_u64(json, "starts", log->starts);
+    vp_json_key_u64(json, "line", start->line);
+    vp_json_key_bool(json, "complete", start->complete);
+    vp_json_key_u64(json, "last_line", log->last_line);
     vp_json_end(json, '}');
 }
 
@@ -344,15 +329,15 @@ static void json_figure(struct vp_json *json, const struct vp_log_row *row) {
     low.value = f->least;
     high.value = f->most;
     vp_json_map_inline(json);
-    key_text(json, "key", f->key);
-    key_text(json, "place", f->place);
+    vp_json_key_nonempty(json, "key", f->key);
+    vp_json_key_nonempty(json, "place", f->place);
     key_number(json, "logged", vp_log_figure_text(arena, f));
     key_number(json, "least", vp_log_figure_text(arena, &low));
     key_number(json, "most", vp_log_figure_text(arena, &high));
-    key_u64(json, "lines", f->seen);
-    key_u64(json, "line", f->line);
-    key_text(json, "how", f->how);
-    key_bool(json, "pins", f->pins);
+    vp_json_key_u64(json, "lines", f->seen);
+    vp_json_key_u64(json, "line", f->line);
+    vp_json_key_nonempty(json, "how", f->how);
+    vp_json_key_bool(json, "pins", f->pins);
     vp_json_key(json, "predicted");
     if (row->predicted) {
         vp_json_map(json);
@@ -360,13 +345,12 @@ static void json_figure(struct vp_json *json, const struct vp_log_row *row) {
         key_number(json, "likely", predicted_text(arena, row, row->predicted->amount.likely));
         key_number(json, "high", predicted_text(arena, row, row->predicted->amount.high));
         vp_json_end(json, '}');
-        key_bool(json, "inside", row->inside);
+        vp_json_key_bool(json, "inside", row->inside);
     } else {
         vp_json_null(json);
     }
     if (vp_log_row_deviation(&millionths, row)) {
-        vp_json_key(json, "deviation");
-        vp_json_real(json, (double)millionths / 1e6);
+        vp_json_key_real(json, "deviation", (double)millionths / 1e6);
     }
     vp_json_end(json, '}');
 }
@@ -377,10 +361,10 @@ static void json_settings(struct vp_json *json, const struct vp_log_comparison *
     vp_json_list(json);
     for (size_t i = 0; i < c->checked_count; i++) {
         vp_json_map_inline(json);
-        key_text(json, "path", c->checked[i].setting.path);
-        key_text(json, "value", c->checked[i].setting.value);
-        key_text(json, "scenario", c->checked[i].ours);
-        key_text(json, "use", USES[c->checked[i].use]);
+        vp_json_key_nonempty(json, "path", c->checked[i].setting.path);
+        vp_json_key_nonempty(json, "value", c->checked[i].setting.value);
+        vp_json_key_nonempty(json, "scenario", c->checked[i].ours);
+        vp_json_key_nonempty(json, "use", USES[c->checked[i].use]);
         vp_json_end(json, '}');
     }
     vp_json_end(json, ']');
@@ -423,14 +407,14 @@ static void json_refit(struct vp_json *json, const struct vp_refit_result *refit
         return;
     }
     vp_json_map(json);
-    key_text(json, "name", refit->name);
-    key_text(json, "class", refit->class_name);
-    key_u64(json, "runs", refit->runs);
+    vp_json_key_nonempty(json, "name", refit->name);
+    vp_json_key_nonempty(json, "class", refit->class_name);
+    vp_json_key_u64(json, "runs", refit->runs);
     vp_json_key(json, "changes_mib");
     vp_json_list(json);
     for (uint32_t i = 0; i < refit->changes; i++) {
         vp_json_map_inline(json);
-        key_text(json, "key", refit->change[i].key);
+        vp_json_key_nonempty(json, "key", refit->change[i].key);
         json_interval(json, "before", refit->change[i].before);
         json_interval(json, "after", refit->change[i].after);
         vp_json_end(json, '}');
@@ -444,9 +428,9 @@ static void json_messages(struct vp_json *json, const struct vp_run_log *log) {
     vp_json_list(json);
     for (uint32_t i = 0; i < log->messages; i++) {
         vp_json_map_inline(json);
-        key_u64(json, "line", log->message[i].line);
-        key_u64(json, "times", log->message[i].times);
-        key_text(json, "what", vp_log_message_words(log->message[i].kind));
+        vp_json_key_u64(json, "line", log->message[i].line);
+        vp_json_key_u64(json, "times", log->message[i].times);
+        vp_json_key_nonempty(json, "what", vp_log_message_words(log->message[i].kind));
         vp_json_end(json, '}');
     }
     vp_json_end(json, ']');
@@ -455,13 +439,13 @@ static void json_messages(struct vp_json *json, const struct vp_run_log *log) {
     for (uint32_t i = 0; i < log->devices; i++) {
         const struct vp_log_device *d = &log->device[i];
         vp_json_map_inline(json);
-        key_text(json, "place", d->place);
+        vp_json_key_nonempty(json, "place", d->place);
         if (d->total_known)
-            key_u64(json, "total_bytes", d->total_bytes);
+            vp_json_key_u64(json, "total_bytes", d->total_bytes);
         if (d->used_known)
-            key_u64(json, "used_bytes", d->used_bytes);
+            vp_json_key_u64(json, "used_bytes", d->used_bytes);
         if (d->gtt_known)
-            key_u64(json, "gtt_bytes", d->gtt_bytes);
+            vp_json_key_u64(json, "gtt_bytes", d->gtt_bytes);
         vp_json_end(json, '}');
     }
     vp_json_end(json, ']');
@@ -471,8 +455,8 @@ void vp_log_report_json(struct vp_buf *out, const struct vp_log_comparison *c,
                         const struct vp_refit_result *refit, const struct vp_diags *diags) {
     struct vp_json json = vp_json_begin(out);
     vp_json_map(&json);
-    key_text(&json, "schema", "vramplan.import-log/1");
-    key_text(&json, "scenario", c->result ? c->result->scenario->name : NULL);
+    vp_json_key_nonempty(&json, "schema", "vramplan.import-log/1");
+    vp_json_key_nonempty(&json, "scenario", c->result ? c->result->scenario->name : NULL);
     json_log(&json, c->log);
     vp_json_key(&json, "figures");
     vp_json_list(&json);

@@ -28,16 +28,6 @@ static void json_item(struct vp_json *json, const struct vp_plan_item *item) {
     vp_json_end(json, ']');
 }
 
-static void json_number(struct vp_json *json, const char *key, uint64_t number) {
-    vp_json_key(json, key);
-    vp_json_u64(json, number);
-}
-
-static void json_flag(struct vp_json *json, const char *key, bool flag) {
-    vp_json_key(json, key);
-    vp_json_bool(json, flag);
-}
-
 /* Where the schedule is at its peak. */
 static size_t peak_at(struct vp_arena *arena, const struct vp_placement *c) {
     struct vp_judgement j;
@@ -65,13 +55,12 @@ static void json_certificate(struct vp_json *json, const struct vp_placement *c)
     const struct vp_recompute_answer *a = &c->answer;
     vp_json_key(json, "certificate");
     vp_json_map(json);
-    json_number(json, "bound", a->bound);
-    json_number(json, "labels", a->labels);
-    json_number(json, "pruned", a->pruned);
-    json_flag(json, "plan_checked", c->certificate.plan);
-    json_flag(json, "bound_checked", c->certificate.bound);
-    vp_json_key(json, "cap");
-    vp_json_text(json, a->cap);
+    vp_json_key_u64(json, "bound", a->bound);
+    vp_json_key_u64(json, "labels", a->labels);
+    vp_json_key_u64(json, "pruned", a->pruned);
+    vp_json_key_bool(json, "plan_checked", c->certificate.plan);
+    vp_json_key_bool(json, "bound_checked", c->certificate.bound);
+    vp_json_key_text(json, "cap", a->cap);
     vp_json_end(json, '}');
 }
 
@@ -81,10 +70,10 @@ static void json_lengths(struct vp_json *json, const struct vp_recompute_answer 
     vp_json_list(json);
     for (uint32_t i = 0; i < a->length_count; i++) {
         vp_json_map_inline(json);
-        json_number(json, "k", a->lengths[i].k);
-        json_flag(json, "recompute_last", a->lengths[i].recompute_last);
-        json_number(json, "peak_bytes", a->lengths[i].peak_bytes);
-        json_number(json, "time", a->lengths[i].time);
+        vp_json_key_u64(json, "k", a->lengths[i].k);
+        vp_json_key_bool(json, "recompute_last", a->lengths[i].recompute_last);
+        vp_json_key_u64(json, "peak_bytes", a->lengths[i].peak_bytes);
+        vp_json_key_u64(json, "time", a->lengths[i].time);
         vp_json_end(json, '}');
     }
     vp_json_end(json, ']');
@@ -94,12 +83,10 @@ void vp_placement_json(struct vp_buf *out, const struct vp_placement *c) {
     const struct vp_recompute_answer *a = &c->answer;
     struct vp_json json = vp_json_begin(out);
     vp_json_map(&json);
-    vp_json_key(&json, "schema");
-    vp_json_text(&json, "vramplan.checkpoint/1");
-    vp_json_key(&json, "class");
-    vp_json_text(&json, vp_recompute_class_name(c->class));
-    json_number(&json, "budget_bytes", c->budget_bytes);
-    json_number(&json, "inflight", c->inflight);
+    vp_json_key_text(&json, "schema", "vramplan.checkpoint/1");
+    vp_json_key_text(&json, "class", vp_recompute_class_name(c->class));
+    vp_json_key_u64(&json, "budget_bytes", c->budget_bytes);
+    vp_json_key_u64(&json, "inflight", c->inflight);
     vp_json_key(&json, "feasible");
     if (!a->feasible && a->cap) /* not solved */
         vp_json_null(&json);
@@ -113,12 +100,11 @@ void vp_placement_json(struct vp_buf *out, const struct vp_placement *c) {
     else
         vp_json_null(&json);
     if (a->feasible) {
-        json_number(&json, "time", a->time);
-        json_number(&json, "peak_bytes", a->peak_bytes);
-        json_number(&json, "peak_at", peak_at(out->arena, c));
-        json_flag(&json, "optimal", a->optimal);
-        vp_json_key(&json, "gap");
-        vp_json_real(&json, (double)a->gap_ppb * 1e-9);
+        vp_json_key_u64(&json, "time", a->time);
+        vp_json_key_u64(&json, "peak_bytes", a->peak_bytes);
+        vp_json_key_u64(&json, "peak_at", peak_at(out->arena, c));
+        vp_json_key_bool(&json, "optimal", a->optimal);
+        vp_json_key_real(&json, "gap", (double)a->gap_ppb * 1e-9);
         json_certificate(&json, c);
         json_plan(&json, c);
     }

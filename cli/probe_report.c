@@ -206,26 +206,12 @@ void vp_probe_report_text(const struct vp_page *page, const struct vp_probe_resu
 
 /* ---- JSON ---- */
 
-static void text_key(struct vp_json *json, const char *key, const char *text) {
-    vp_json_key(json, key);
-    vp_json_text(json, text);
-}
-
-static void real_key(struct vp_json *json, const char *key, double v) {
-    vp_json_key(json, key);
-    vp_json_real(json, v);
-}
-
-static void count_key(struct vp_json *json, const char *key, uint64_t v) {
-    vp_json_key(json, key);
-    vp_json_u64(json, v);
-}
-
 static void device_json(struct vp_json *json, const struct vp_csv *device) {
     vp_json_key(json, "device");
     vp_json_map(json);
     for (uint32_t i = 0; device && i < device->rows; i++)
-        text_key(json, vp_probe_text(device, i, "property"), vp_probe_text(device, i, "value"));
+        vp_json_key_text(json, vp_probe_text(device, i, "property"),
+                         vp_probe_text(device, i, "value"));
     vp_json_end(json, '}');
 }
 
@@ -254,10 +240,11 @@ static void errors_json(struct vp_json *json, const struct vp_csv *csv) {
         }
         vp_json_key(json, vp_probe_text(csv, i, "scale"));
         vp_json_map_inline(json);
-        real_key(json, "largest", vp_probe_number(csv, i, "largest_error"));
-        real_key(json, "largest_relative", vp_probe_number(csv, i, "largest_relative_error"));
-        real_key(json, "rms_relative", vp_probe_number(csv, i, "rms_relative_error"));
-        real_key(json, "below_0_01", vp_probe_number(csv, i, "below_0_01"));
+        vp_json_key_real(json, "largest", vp_probe_number(csv, i, "largest_error"));
+        vp_json_key_real(json, "largest_relative",
+                         vp_probe_number(csv, i, "largest_relative_error"));
+        vp_json_key_real(json, "rms_relative", vp_probe_number(csv, i, "rms_relative_error"));
+        vp_json_key_real(json, "below_0_01", vp_probe_number(csv, i, "below_0_01"));
         vp_json_end(json, '}');
     }
     for (int open = *format ? 2 : 0; open > 0; open--)
@@ -274,10 +261,10 @@ static void kernels_json(struct vp_json *json, const struct vp_csv *csv) {
     for (uint32_t i = 0; csv && i < csv->rows; i++)
         if (fusion_of(&f, csv, i)) {
             vp_json_map_inline(json);
-            text_key(json, "m", f.rows);
-            text_key(json, "n", f.columns);
-            real_key(json, "bytes_share", f.bytes_fused / f.bytes_apart);
-            real_key(json, "time_share", f.us_fused / f.us_apart);
+            vp_json_key_text(json, "m", f.rows);
+            vp_json_key_text(json, "n", f.columns);
+            vp_json_key_real(json, "bytes_share", f.bytes_fused / f.bytes_apart);
+            vp_json_key_real(json, "time_share", f.us_fused / f.us_apart);
             vp_json_end(json, '}');
         }
     vp_json_end(json, ']');
@@ -286,29 +273,29 @@ static void kernels_json(struct vp_json *json, const struct vp_csv *csv) {
     for (uint32_t i = 0; csv && i < csv->rows; i++)
         if (tape_of(&t, csv, i)) {
             vp_json_map_inline(json);
-            text_key(json, "m", t.rows);
-            text_key(json, "n", t.columns);
-            text_key(json, "k", t.from);
-            real_key(json, "recompute_us", t.recompute_us);
-            real_key(json, "read_us", t.read_us);
+            vp_json_key_text(json, "m", t.rows);
+            vp_json_key_text(json, "n", t.columns);
+            vp_json_key_text(json, "k", t.from);
+            vp_json_key_real(json, "recompute_us", t.recompute_us);
+            vp_json_key_real(json, "read_us", t.read_us);
             vp_json_end(json, '}');
         }
     vp_json_end(json, ']');
 }
 
 static void fitted_json(struct vp_json *json, const struct vp_calibrate_result *fitted) {
-    text_key(json, "profile", fitted ? fitted->written : NULL);
-    text_key(json, "gpu", fitted ? fitted->calibration->gpu : NULL);
+    vp_json_key_text(json, "profile", fitted ? fitted->written : NULL);
+    vp_json_key_text(json, "gpu", fitted ? fitted->calibration->gpu : NULL);
     vp_json_key(json, "kernels");
     vp_json_list(json);
     for (uint32_t i = 0; fitted && i < fitted->kernels.count; i++) {
         const struct vp_calibrated *k = &fitted->kernels.items[i];
         vp_json_map_inline(json);
-        text_key(json, "kind", vp_form_name(k->form));
-        text_key(json, "dtype", k->dtype);
-        count_key(json, "rows", k->fit->quality.rows);
-        real_key(json, "median_abs_rel_error", k->fit->quality.median);
-        real_key(json, "p90_abs_rel_error", k->fit->quality.p90);
+        vp_json_key_text(json, "kind", vp_form_name(k->form));
+        vp_json_key_text(json, "dtype", k->dtype);
+        vp_json_key_u64(json, "rows", k->fit->quality.rows);
+        vp_json_key_real(json, "median_abs_rel_error", k->fit->quality.median);
+        vp_json_key_real(json, "p90_abs_rel_error", k->fit->quality.p90);
         vp_json_end(json, '}');
     }
     vp_json_end(json, ']');
@@ -321,8 +308,8 @@ static void verification_json(struct vp_json *json, const struct vp_verification
         return;
     }
     vp_json_map(json);
-    count_key(json, "blocks", v->count);
-    count_key(json, "good", v->good);
+    vp_json_key_u64(json, "blocks", v->count);
+    vp_json_key_u64(json, "good", v->good);
     vp_json_key(json, "median_abs_rel_error");
     v->good ? vp_json_real(json, v->median) : vp_json_null(json);
     vp_json_key(json, "within_interval");
@@ -332,15 +319,14 @@ static void verification_json(struct vp_json *json, const struct vp_verification
     for (uint32_t i = 0; i < v->count; i++) {
         const struct vp_verified *r = &v->rows[i];
         vp_json_map_inline(json);
-        count_key(json, "tokens", r->tokens);
-        count_key(json, "hidden_size", r->layer.hidden);
-        real_key(json, "measured_us", r->measured_us);
+        vp_json_key_u64(json, "tokens", r->tokens);
+        vp_json_key_u64(json, "hidden_size", r->layer.hidden);
+        vp_json_key_real(json, "measured_us", r->measured_us);
         bool known = r->predicted.basis != VP_BASIS_NONE;
-        real_key(json, "low_us", known ? r->predicted.low : NAN);
-        real_key(json, "likely_us", known ? r->predicted.likely : NAN);
-        real_key(json, "high_us", known ? r->predicted.high : NAN);
-        vp_json_key(json, "noisy");
-        vp_json_bool(json, r->noisy);
+        vp_json_key_real(json, "low_us", known ? r->predicted.low : NAN);
+        vp_json_key_real(json, "likely_us", known ? r->predicted.likely : NAN);
+        vp_json_key_real(json, "high_us", known ? r->predicted.high : NAN);
+        vp_json_key_bool(json, "noisy", r->noisy);
         vp_json_end(json, '}');
     }
     vp_json_end(json, ']');
@@ -353,12 +339,12 @@ void vp_probe_report_json(struct vp_buf *out, const struct vp_probe_result *resu
     const struct vp_probe_outcome *o = result->outcome;
 
     vp_json_map(&json);
-    text_key(&json, "schema", "vramplan.probe/1");
+    vp_json_key_text(&json, "schema", "vramplan.probe/1");
     device_json(&json, result->folder->device);
-    count_key(&json, "figures", o->figures);
-    count_key(&json, "noisy", o->noisy);
-    count_key(&json, "left_out", o->left_out);
-    count_key(&json, "troubles", o->troubles);
+    vp_json_key_u64(&json, "figures", o->figures);
+    vp_json_key_u64(&json, "noisy", o->noisy);
+    vp_json_key_u64(&json, "left_out", o->left_out);
+    vp_json_key_u64(&json, "troubles", o->troubles);
     fitted_json(&json, result->fitted);
     kernels_json(&json, result->folder->kernels);
     errors_json(&json, result->folder->errors);

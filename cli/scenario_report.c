@@ -254,16 +254,6 @@ void vp_scenario_placement_table(struct vp_buf *out, const struct vp_recompute_r
 
 /* ---- JSON ---- */
 
-static void json_u64(struct vp_json *json, const char *key, uint64_t value) {
-    vp_json_key(json, key);
-    vp_json_u64(json, value);
-}
-
-static void json_text(struct vp_json *json, const char *key, const char *value) {
-    vp_json_key(json, key);
-    vp_json_text(json, value);
-}
-
 static void json_stages(struct vp_json *json, const struct vp_recompute_report *r) {
     const struct vp_framework_plan *best = &r->framework[VP_FRAMEWORK_PYTORCH];
     vp_json_key(json, "stages");
@@ -271,12 +261,12 @@ static void json_stages(struct vp_json *json, const struct vp_recompute_report *
     for (uint32_t i = 0; i < r->problem.stages; i++) {
         const struct vp_stage_chain *stage = &r->problem.stage[i];
         vp_json_map(json);
-        json_u64(json, "layers", stage->chain.layers);
-        json_u64(json, "in_flight", stage->chain.in_flight);
-        json_u64(json, "activation_bytes", best->budget_bytes[i]);
-        json_u64(json, "peak_bytes", best->stage[i].peak_bytes);
-        json_u64(json, "time_ns", best->stage[i].time);
-        json_u64(json, "plain_time_ns", plain_time(&stage->chain.chain));
+        vp_json_key_u64(json, "layers", stage->chain.layers);
+        vp_json_key_u64(json, "in_flight", stage->chain.in_flight);
+        vp_json_key_u64(json, "activation_bytes", best->budget_bytes[i]);
+        vp_json_key_u64(json, "peak_bytes", best->stage[i].peak_bytes);
+        vp_json_key_u64(json, "time_ns", best->stage[i].time);
+        vp_json_key_u64(json, "plain_time_ns", plain_time(&stage->chain.chain));
         vp_json_end(json, '}');
     }
     vp_json_end(json, ']');
@@ -288,13 +278,13 @@ static void json_policies(struct vp_json *json, const struct vp_recompute_report
     for (uint32_t i = 0; i < r->policies.count; i++) {
         const struct vp_policy *row = &r->policies.items[i];
         vp_json_map(json);
-        json_text(json, "plan", row->meaning);
-        json_text(json, "class",
-                  row->class == VP_PLACE_CLASSES ? NULL : vp_recompute_class_name(row->class));
-        json_u64(json, "number", row->number);
-        vp_json_key(json, "fits");
-        vp_json_bool(json, row->fits);
-        json_u64(json, "peak_bytes", row->peak_bytes + r->beside_bytes);
+        vp_json_key_text(json, "plan", row->meaning);
+        vp_json_key_text(json, "class",
+                         row->class == VP_PLACE_CLASSES ? NULL
+                                                        : vp_recompute_class_name(row->class));
+        vp_json_key_u64(json, "number", row->number);
+        vp_json_key_bool(json, "fits", row->fits);
+        vp_json_key_u64(json, "peak_bytes", row->peak_bytes + r->beside_bytes);
         vp_json_key(json, "time_ns");
         if (row->known)
             vp_json_u64(json, row->time);
@@ -311,10 +301,10 @@ static void json_layers(struct vp_json *json, const struct vp_framework_plan *p)
     vp_json_list(json);
     for (uint32_t i = 0; i < p->layers; i++) {
         vp_json_map_inline(json);
-        vp_json_key(json, "recomputed");
-        vp_json_bool(json, p->layer[i].recomputed);
-        json_u64(json, "segment", p->layer[i].segment);
-        json_text(json, "parts", vp_recompute_parts(json->out->arena, p->layer[i].selective));
+        vp_json_key_bool(json, "recomputed", p->layer[i].recomputed);
+        vp_json_key_u64(json, "segment", p->layer[i].segment);
+        vp_json_key_text(json, "parts",
+                         vp_recompute_parts(json->out->arena, p->layer[i].selective));
         vp_json_end(json, '}');
     }
     vp_json_end(json, ']');
@@ -327,17 +317,11 @@ static void json_framework(struct vp_json *json, const struct vp_framework_plan 
         return;
     }
     vp_json_map(json);
-    json_text(json, "recomputes", vp_recompute_setting_words(json->out->arena, p));
-    json_u64(json, "time_ns", p->slowest_ns);
-    vp_json_key(json, "need_bytes");
-    vp_json_map_inline(json);
-    json_u64(json, "low", p->need.low);
-    json_u64(json, "likely", p->need.likely);
-    json_u64(json, "high", p->need.high);
-    vp_json_end(json, '}');
-    json_text(json, "verdict", vp_verdict_name(p->verdict));
-    vp_json_key(json, "proven");
-    vp_json_bool(json, p->proven);
+    vp_json_key_text(json, "recomputes", vp_recompute_setting_words(json->out->arena, p));
+    vp_json_key_u64(json, "time_ns", p->slowest_ns);
+    vp_json_key_amount(json, "need_bytes", p->need);
+    vp_json_key_text(json, "verdict", vp_verdict_name(p->verdict));
+    vp_json_key_bool(json, "proven", p->proven);
     json_layers(json, p);
     vp_json_end(json, '}');
 }
@@ -345,14 +329,15 @@ static void json_framework(struct vp_json *json, const struct vp_framework_plan 
 void vp_scenario_placement_json(struct vp_buf *out, const struct vp_recompute_report *r) {
     struct vp_json json = vp_json_begin(out);
     vp_json_map(&json);
-    json_text(&json, "schema", "vramplan.checkpoint/1");
-    json_text(&json, "scenario", r->problem.scenario->name);
-    json_u64(&json, "budget_bytes", r->problem.budget_bytes);
-    json_u64(&json, "stage", r->stage);
-    json_u64(&json, "beside_bytes", r->beside_bytes);
-    json_u64(&json, "plain_time_ns", r->problem.base_ns);
-    json_text(&json, "times",
-              r->problem.basis == VP_BASIS_NONE ? "unknown" : vp_basis_name(r->problem.basis));
+    vp_json_key_text(&json, "schema", "vramplan.checkpoint/1");
+    vp_json_key_text(&json, "scenario", r->problem.scenario->name);
+    vp_json_key_u64(&json, "budget_bytes", r->problem.budget_bytes);
+    vp_json_key_u64(&json, "stage", r->stage);
+    vp_json_key_u64(&json, "beside_bytes", r->beside_bytes);
+    vp_json_key_u64(&json, "plain_time_ns", r->problem.base_ns);
+    vp_json_key_text(&json, "times",
+                     r->problem.basis == VP_BASIS_NONE ? "unknown"
+                                                       : vp_basis_name(r->problem.basis));
     json_stages(&json, r);
     json_policies(&json, r);
     vp_json_key(&json, "frameworks");

@@ -102,28 +102,18 @@ void vp_doctor_report_csv(struct vp_buf *out, const struct vp_diagnosis *diagnos
 
 /* ---- JSON ---- */
 
-static void key_text(struct vp_json *json, const char *key, const char *text) {
-    vp_json_key(json, key);
-    vp_json_text(json, text && text[0] ? text : NULL);
-}
-
-static void key_u64(struct vp_json *json, const char *key, uint64_t v) {
-    vp_json_key(json, key);
-    vp_json_u64(json, v);
-}
-
 static void json_finding(struct vp_json *json, const struct vp_finding *f) {
     vp_json_map(json);
-    key_text(json, "cause", vp_cause_id(f->cause));
-    key_text(json, "surety", vp_surety_name(f->surety));
-    key_text(json, "words", vp_cause_words(f->cause));
+    vp_json_key_nonempty(json, "cause", vp_cause_id(f->cause));
+    vp_json_key_nonempty(json, "surety", vp_surety_name(f->surety));
+    vp_json_key_nonempty(json, "words", vp_cause_words(f->cause));
     vp_json_key(json, "line");
     if (f->message)
         vp_json_u64(json, f->message->line);
     else
         vp_json_null(json);
-    key_u64(json, "messages", f->messages);
-    key_text(json, "why", f->why);
+    vp_json_key_u64(json, "messages", f->messages);
+    vp_json_key_nonempty(json, "why", f->why);
     vp_json_key(json, "arithmetic");
     vp_json_list(json);
     for (uint32_t i = 0; i < f->lines; i++)
@@ -133,8 +123,8 @@ static void json_finding(struct vp_json *json, const struct vp_finding *f) {
     vp_json_list(json);
     for (uint32_t i = 0; i < f->steps; i++) {
         vp_json_map_inline(json);
-        key_text(json, "command", f->step[i].command);
-        key_text(json, "why", f->step[i].why);
+        vp_json_key_nonempty(json, "command", f->step[i].command);
+        vp_json_key_nonempty(json, "why", f->step[i].why);
         vp_json_end(json, '}');
     }
     vp_json_end(json, ']');
@@ -158,9 +148,9 @@ static const char *figure_key(struct vp_arena *arena, enum vp_log_quantity what)
 
 static void json_message(struct vp_json *json, const struct vp_log_message *m) {
     vp_json_map(json);
-    key_u64(json, "line", m->line);
-    key_u64(json, "times", m->times);
-    key_text(json, "what", vp_log_message_words(m->kind));
+    vp_json_key_u64(json, "line", m->line);
+    vp_json_key_u64(json, "times", m->times);
+    vp_json_key_nonempty(json, "what", vp_log_message_words(m->kind));
     vp_json_key(json, "figures");
     vp_json_map_inline(json);
     for (int i = 0; i < VP_LOG_QUANTITIES; i++) {
@@ -181,10 +171,12 @@ void vp_doctor_report_json(struct vp_buf *out, const struct vp_run_log *log,
                            const struct vp_diagnosis *diagnosis, const struct vp_diags *diags) {
     struct vp_json json = vp_json_begin(out);
     vp_json_map(&json);
-    key_text(&json, "schema", "vramplan.doctor/1");
-    key_u64(&json, "lines", log->lines);
-    key_text(&json, "engine", log->start.known ? vp_engine_name(log->start.engine) : NULL);
-    key_text(&json, "cause", diagnosis->findings ? vp_cause_id(diagnosis->finding[0].cause) : NULL);
+    vp_json_key_nonempty(&json, "schema", "vramplan.doctor/1");
+    vp_json_key_u64(&json, "lines", log->lines);
+    vp_json_key_nonempty(&json, "engine",
+                         log->start.known ? vp_engine_name(log->start.engine) : NULL);
+    vp_json_key_nonempty(&json, "cause",
+                         diagnosis->findings ? vp_cause_id(diagnosis->finding[0].cause) : NULL);
     vp_json_key(&json, "findings");
     vp_json_list(&json);
     for (uint32_t i = 0; i < diagnosis->findings; i++)
@@ -195,7 +187,7 @@ void vp_doctor_report_json(struct vp_buf *out, const struct vp_run_log *log,
     for (uint32_t i = 0; i < log->messages; i++)
         json_message(&json, &log->message[i]);
     vp_json_end(&json, ']');
-    key_u64(&json, "messages_left_out", log->messages_dropped);
+    vp_json_key_u64(&json, "messages_left_out", log->messages_dropped);
     vp_json_key(&json, "diagnostics");
     vp_report_json_diagnostics(&json, diags);
     vp_json_end(&json, '}');

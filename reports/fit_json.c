@@ -3,16 +3,6 @@
 #include "reports/fit_report.h"
 #include "reports/llama_command.h"
 
-static void key_text(struct vp_json *json, const char *key, const char *text) {
-    vp_json_key(json, key);
-    vp_json_text(json, text);
-}
-
-static void key_u64(struct vp_json *json, const char *key, uint64_t v) {
-    vp_json_key(json, key);
-    vp_json_u64(json, v);
-}
-
 static void key_or_null(struct vp_json *json, const char *key, uint64_t v, bool known) {
     vp_json_key(json, key);
     if (known)
@@ -58,16 +48,17 @@ static void patch(struct vp_json *json, const struct vp_scenario *s,
     vp_json_map(json);
     for (size_t i = 0; i < sizeof NUMBERS / sizeof *NUMBERS; i++)
         if (NUMBERS[i].is)
-            key_u64(json, vp_field_path_for(s->engine.kind, NUMBERS[i].field), NUMBERS[i].value);
-    key_text(json, vp_field_path_for(s->engine.kind, VP_F_FLASH_ATTN),
-             s->llama.flash == VP_FLASH_OFF ? "off" : "on");
-    key_text(json, vp_field_path_for(s->engine.kind, VP_F_CACHE_TYPE_K),
-             vp_dtype_name(set->type_k));
-    key_text(json, vp_field_path_for(s->engine.kind, VP_F_CACHE_TYPE_V),
-             vp_dtype_name(set->type_v));
+            vp_json_key_u64(json, vp_field_path_for(s->engine.kind, NUMBERS[i].field),
+                            NUMBERS[i].value);
+    vp_json_key_text(json, vp_field_path_for(s->engine.kind, VP_F_FLASH_ATTN),
+                     s->llama.flash == VP_FLASH_OFF ? "off" : "on");
+    vp_json_key_text(json, vp_field_path_for(s->engine.kind, VP_F_CACHE_TYPE_K),
+                     vp_dtype_name(set->type_k));
+    vp_json_key_text(json, vp_field_path_for(s->engine.kind, VP_F_CACHE_TYPE_V),
+                     vp_dtype_name(set->type_v));
     if (set->shares > 0)
-        key_text(json, vp_field_path_for(s->engine.kind, VP_F_TENSOR_SPLIT),
-                 vp_llama_shares(json->out->arena, &s->llama));
+        vp_json_key_text(json, vp_field_path_for(s->engine.kind, VP_F_TENSOR_SPLIT),
+                         vp_llama_shares(json->out->arena, &s->llama));
     vp_json_end(json, '}');
 }
 
@@ -75,10 +66,10 @@ static void commands(struct vp_json *json, const struct vp_scenario *s) {
     struct vp_arena *arena = json->out->arena;
 
     if (s->engine.kind == VP_ENGINE_OLLAMA) {
-        key_text(json, "modelfile", vp_ollama_modelfile(arena, s));
-        key_text(json, "environment", vp_ollama_environment(arena, s));
+        vp_json_key_text(json, "modelfile", vp_ollama_modelfile(arena, s));
+        vp_json_key_text(json, "environment", vp_ollama_environment(arena, s));
     } else {
-        key_text(json, "command", vp_llama_command(arena, s));
+        vp_json_key_text(json, "command", vp_llama_command(arena, s));
     }
 }
 
@@ -87,27 +78,22 @@ static void proposal(struct vp_json *json, const struct vp_result *result,
     struct vp_scenario s = vp_fit_llama_scenario(result->scenario, fixed, &p->set);
     bool known = result->devices[p->worst].usable_bytes > 0;
 
-    key_text(json, "verdict", vp_verdict_name(p->sure ? VP_FITS : VP_AT_RISK));
-    key_text(json, "drives", vp_fit_question_name(p->question));
+    vp_json_key_text(json, "verdict", vp_verdict_name(p->sure ? VP_FITS : VP_AT_RISK));
+    vp_json_key_text(json, "drives", vp_fit_question_name(p->question));
     key_or_null(json, "at_risk_up_to", p->further_to, p->further);
-    key_u64(json, "n_gpu_layers", p->set.gpu_layers);
-    key_u64(json, "n_cpu_moe", p->set.host_experts);
-    key_u64(json, "context", p->set.context);
-    key_u64(json, "slots", p->set.slots);
-    key_u64(json, "ubatch", p->set.ubatch);
-    key_text(json, "device", vp_fit_device_name(json->out->arena, result, p->worst));
-    vp_json_key(json, "need_bytes");
-    vp_json_map_inline(json);
-    key_u64(json, "low", p->need.low);
-    key_u64(json, "likely", p->need.likely);
-    key_u64(json, "high", p->need.high);
-    vp_json_end(json, '}');
+    vp_json_key_u64(json, "n_gpu_layers", p->set.gpu_layers);
+    vp_json_key_u64(json, "n_cpu_moe", p->set.host_experts);
+    vp_json_key_u64(json, "context", p->set.context);
+    vp_json_key_u64(json, "slots", p->set.slots);
+    vp_json_key_u64(json, "ubatch", p->set.ubatch);
+    vp_json_key_text(json, "device", vp_fit_device_name(json->out->arena, result, p->worst));
+    vp_json_key_amount(json, "need_bytes", p->need);
     vp_json_key(json, "spare_bytes");
     if (known)
         vp_json_i64(json, p->spare_bytes);
     else
         vp_json_null(json);
-    key_u64(json, "host_bytes", p->host_bytes);
+    vp_json_key_u64(json, "host_bytes", p->host_bytes);
     commands(json, &s);
     patch(json, &s, p);
 }
@@ -116,12 +102,12 @@ static void proposal(struct vp_json *json, const struct vp_result *result,
 
 static void search(struct vp_json *json, const struct vp_result *result,
                    const struct vp_fit_llama *fit) {
-    key_text(json, "maximize", vp_fit_goal_name(fit->goal));
-    key_u64(json, "margin_bytes", fit->margin_bytes);
-    key_u64(json, "layers", fit->layer_slots);
+    vp_json_key_text(json, "maximize", vp_fit_goal_name(fit->goal));
+    vp_json_key_u64(json, "margin_bytes", fit->margin_bytes);
+    vp_json_key_u64(json, "layers", fit->layer_slots);
     key_settings(json, "given", &fit->fixed, true);
     key_settings(json, "open", &fit->fixed, false);
-    key_u64(json, "tried", fit->tried);
+    vp_json_key_u64(json, "tried", fit->tried);
     vp_json_key(json, "proposals");
     vp_json_list(json);
     for (uint32_t i = 0; i < fit->count; i++) {
@@ -134,9 +120,10 @@ static void search(struct vp_json *json, const struct vp_result *result,
         return;
     vp_json_key(json, "short");
     vp_json_map(json);
-    key_text(json, "device", vp_fit_device_name(json->out->arena, result, fit->short_device));
-    key_u64(json, "bytes", fit->short_bytes);
-    key_text(json, "text", vp_fit_short_text(json->out->arena, result, fit));
+    vp_json_key_text(json, "device",
+                     vp_fit_device_name(json->out->arena, result, fit->short_device));
+    vp_json_key_u64(json, "bytes", fit->short_bytes);
+    vp_json_key_text(json, "text", vp_fit_short_text(json->out->arena, result, fit));
     vp_json_end(json, '}');
     vp_json_key(json, "changes");
     vp_json_list(json);
@@ -145,7 +132,7 @@ static void search(struct vp_json *json, const struct vp_result *result,
         if (!fit->has_freed[f])
             continue;
         vp_json_map(json);
-        key_text(json, "of", vp_fit_freed_name((enum vp_fit_freed)f));
+        vp_json_key_text(json, "of", vp_fit_freed_name((enum vp_fit_freed)f));
         proposal(json, result, &fixed, &fit->freed[f]);
         vp_json_end(json, '}');
     }
@@ -155,7 +142,7 @@ static void search(struct vp_json *json, const struct vp_result *result,
 static void plan(struct vp_json *json, const struct vp_result *result) {
     const struct vp_prices *prices = &result->prices;
 
-    key_text(json, "reason_text", result->reason_text);
+    vp_json_key_text(json, "reason_text", result->reason_text);
     key_or_null(json, "max_context", prices->max_context, prices->max_context > 0);
     key_or_null(json, "max_concurrency", prices->max_concurrency, prices->max_concurrency > 0);
     vp_report_json_suggestions(json, result);
@@ -164,10 +151,10 @@ static void plan(struct vp_json *json, const struct vp_result *result) {
 void vp_fit_json(struct vp_json *json, const struct vp_result *result,
                  const struct vp_fit_llama *fit) {
     vp_json_map(json);
-    key_text(json, "schema", "vramplan.fit/1");
-    key_text(json, "scenario", result->scenario->name);
-    key_text(json, "engine", result->scenario->engine.name);
-    key_text(json, "verdict", vp_verdict_name(fit ? vp_fit_verdict(fit) : result->verdict));
+    vp_json_key_text(json, "schema", "vramplan.fit/1");
+    vp_json_key_text(json, "scenario", result->scenario->name);
+    vp_json_key_text(json, "engine", result->scenario->engine.name);
+    vp_json_key_text(json, "verdict", vp_verdict_name(fit ? vp_fit_verdict(fit) : result->verdict));
     if (fit)
         search(json, result, fit);
     else

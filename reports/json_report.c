@@ -9,21 +9,6 @@
 #include "reports/train_json.h"
 #include "reports/words.h"
 
-static void key_u64(struct vp_json *json, const char *key, uint64_t v) {
-    vp_json_key(json, key);
-    vp_json_u64(json, v);
-}
-
-static void key_i64(struct vp_json *json, const char *key, int64_t v) {
-    vp_json_key(json, key);
-    vp_json_i64(json, v);
-}
-
-static void key_text(struct vp_json *json, const char *key, const char *text) {
-    vp_json_key(json, key);
-    vp_json_text(json, text);
-}
-
 /* GiB with six decimals: about a kilobyte, and the shortest text. */
 static double gib(uint64_t bytes) {
     unsigned __int128 millionths = ((unsigned __int128)bytes * 1000000 + (1U << 29)) >> 30;
@@ -33,24 +18,17 @@ static double gib(uint64_t bytes) {
 static double from_milli(uint64_t milli) { return (double)milli / 1000.0; }
 
 static void amount_items(struct vp_json *json, struct vp_amount amount) {
-    key_u64(json, "low", amount.low);
-    key_u64(json, "likely", amount.likely);
-    key_u64(json, "high", amount.high);
-}
-
-static void key_amount(struct vp_json *json, const char *key, struct vp_amount amount) {
-    vp_json_key(json, key);
-    vp_json_map_inline(json);
-    amount_items(json, amount);
-    vp_json_end(json, '}');
+    vp_json_key_u64(json, "low", amount.low);
+    vp_json_key_u64(json, "likely", amount.likely);
+    vp_json_key_u64(json, "high", amount.high);
 }
 
 static void params(struct vp_json *json, const struct vp_result *result) {
     vp_json_key(json, "params");
     vp_json_map_inline(json);
-    key_u64(json, "total", result->params_total);
-    key_u64(json, "active", result->params_active);
-    key_u64(json, "trainable", result->params_trainable);
+    vp_json_key_u64(json, "total", result->params_total);
+    vp_json_key_u64(json, "active", result->params_active);
+    vp_json_key_u64(json, "trainable", result->params_trainable);
     vp_json_end(json, '}');
 }
 
@@ -58,25 +36,25 @@ static void summary(struct vp_json *json, const struct vp_result *result) {
     const struct vp_device *worst = &result->devices[result->worst];
     vp_json_key(json, "summary");
     vp_json_map(json);
-    key_text(json, "worst_device", worst->id);
-    key_u64(json, "capacity_bytes", worst->capacity_bytes);
-    key_u64(json, "usable_bytes", worst->usable_bytes);
-    key_amount(json, "need_bytes", worst->need);
-    key_u64(json, "reserved_bytes", worst->reserved_bytes);
-    key_i64(json, "headroom_bytes", result->headroom_bytes);
+    vp_json_key_text(json, "worst_device", worst->id);
+    vp_json_key_u64(json, "capacity_bytes", worst->capacity_bytes);
+    vp_json_key_u64(json, "usable_bytes", worst->usable_bytes);
+    vp_json_key_amount(json, "need_bytes", worst->need);
+    vp_json_key_u64(json, "reserved_bytes", worst->reserved_bytes);
+    vp_json_key_i64(json, "headroom_bytes", result->headroom_bytes);
     vp_json_end(json, '}');
 }
 
 static void device(struct vp_json *json, const struct vp_device *d) {
     vp_json_map(json);
-    key_text(json, "id", d->id);
-    key_text(json, "kind", d->host ? "host" : vp_text_starts(d->id, "gpu") ? "gpu" : "cpu");
+    vp_json_key_text(json, "id", d->id);
+    vp_json_key_text(json, "kind", d->host ? "host" : vp_text_starts(d->id, "gpu") ? "gpu" : "cpu");
     vp_json_key(json, "ranks");
     vp_json_list_inline(json);
     for (uint32_t i = 0; i < d->ranks; i++)
         vp_json_u64(json, (uint64_t)d->first_rank + i);
     vp_json_end(json, ']');
-    key_u64(json, "stage", d->stage);
+    vp_json_key_u64(json, "stage", d->stage);
     vp_json_key(json, "components");
     vp_json_map(json);
     for (int c = 0; c < VP_COMPONENT_COUNT; c++) {
@@ -85,14 +63,14 @@ static void device(struct vp_json *json, const struct vp_device *d) {
         vp_json_key(json, vp_component_name((enum vp_component)c));
         vp_json_map_inline(json);
         amount_items(json, d->component[c]);
-        key_text(json, "confidence", vp_confidence_name(d->confidence[c]));
+        vp_json_key_text(json, "confidence", vp_confidence_name(d->confidence[c]));
         vp_json_end(json, '}');
     }
     vp_json_end(json, '}');
     vp_json_key(json, "peak");
     vp_json_map_inline(json);
-    key_text(json, "phase", vp_step_name(d->peak_step));
-    key_u64(json, "bytes", d->need.likely);
+    vp_json_key_text(json, "phase", vp_step_name(d->peak_step));
+    vp_json_key_u64(json, "bytes", d->need.likely);
     vp_json_end(json, '}');
     vp_json_end(json, '}');
 }
@@ -148,18 +126,18 @@ static void engine_report(struct vp_json *json, const struct vp_result *result) 
 
 static void kv_group(struct vp_json *json, const struct vp_kv_group *group) {
     vp_json_map_inline(json);
-    key_text(json, "kind", group->kind);
-    key_u64(json, "layers", group->layers);
-    key_u64(json, "groups", group->groups);
-    key_u64(json, "padding_layers", group->padding_layers);
+    vp_json_key_text(json, "kind", group->kind);
+    vp_json_key_u64(json, "layers", group->layers);
+    vp_json_key_u64(json, "groups", group->groups);
+    vp_json_key_u64(json, "padding_layers", group->padding_layers);
     vp_json_key(json, "window");
     if (group->window)
         vp_json_u64(json, group->window);
     else
         vp_json_null(json);
-    key_u64(json, "bytes_per_token", group->bytes_per_token);
-    key_u64(json, "state_bytes", group->state_bytes);
-    key_u64(json, "pages_per_sequence", group->pages_per_sequence);
+    vp_json_key_u64(json, "bytes_per_token", group->bytes_per_token);
+    vp_json_key_u64(json, "state_bytes", group->state_bytes);
+    vp_json_key_u64(json, "pages_per_sequence", group->pages_per_sequence);
     vp_json_end(json, '}');
 }
 
@@ -167,14 +145,14 @@ static void kv_cache(struct vp_json *json, const struct vp_kv_report *kv) {
     vp_json_key(json, "kv_cache");
     vp_json_map(json);
     if (kv->known) {
-        key_u64(json, "bytes_per_token", kv->bytes_per_token);
-        key_u64(json, "state_bytes_per_sequence", kv->state_bytes_per_sequence);
-        key_u64(json, "block_size", kv->block_size);
-        key_u64(json, "page_bytes", kv->page_bytes);
-        key_u64(json, "blocks", kv->blocks);
-        key_u64(json, "tokens", kv->tokens);
+        vp_json_key_u64(json, "bytes_per_token", kv->bytes_per_token);
+        vp_json_key_u64(json, "state_bytes_per_sequence", kv->state_bytes_per_sequence);
+        vp_json_key_u64(json, "block_size", kv->block_size);
+        vp_json_key_u64(json, "page_bytes", kv->page_bytes);
+        vp_json_key_u64(json, "blocks", kv->blocks);
+        vp_json_key_u64(json, "tokens", kv->tokens);
         key_figure(json, "max_concurrency", VP_FIGURE_MILLI, kv->max_concurrency_milli);
-        key_u64(json, "max_context", kv->max_context);
+        vp_json_key_u64(json, "max_context", kv->max_context);
         vp_json_key(json, "groups");
         vp_json_list(json);
         for (uint32_t i = 0; i < kv->group_count && i < VP_KV_GROUPS; i++)
@@ -206,22 +184,23 @@ static void ledger(struct vp_json *json, const struct vp_result *result) {
     for (uint32_t i = 0; i < result->ledger.count; i++) {
         const struct vp_row *row = &result->ledger.rows[i];
         vp_json_map_inline(json);
-        key_text(json, "component", vp_component_name(row->component));
-        key_text(json, "owner", row->owner);
-        key_text(json, "device",
-                 row->device < result->device_count ? result->devices[row->device].id : NULL);
-        key_u64(json, "layers", row->layers);
-        key_amount(json, "bytes", row->bytes);
-        key_text(json, "formula", vp_formula_id(row->formula));
-        key_text(json, "confidence", vp_confidence_name(row->confidence));
+        vp_json_key_text(json, "component", vp_component_name(row->component));
+        vp_json_key_text(json, "owner", row->owner);
+        vp_json_key_text(json, "device",
+                         row->device < result->device_count ? result->devices[row->device].id
+                                                            : NULL);
+        vp_json_key_u64(json, "layers", row->layers);
+        vp_json_key_amount(json, "bytes", row->bytes);
+        vp_json_key_text(json, "formula", vp_formula_id(row->formula));
+        vp_json_key_text(json, "confidence", vp_confidence_name(row->confidence));
         vp_json_key(json, "inputs");
         vp_json_map(json);
         for (uint8_t k = 0; k < row->inputs && k < VP_ROW_INPUTS; k++)
-            key_u64(json, row->input[k].name, row->input[k].value);
+            vp_json_key_u64(json, row->input[k].name, row->input[k].value);
         vp_json_end(json, '}');
-        key_text(json, "from", vp_step_name((enum vp_step)row->from));
-        key_text(json, "to", vp_step_name((enum vp_step)row->to));
-        key_text(json, "origin", row_origin(result, row));
+        vp_json_key_text(json, "from", vp_step_name((enum vp_step)row->from));
+        vp_json_key_text(json, "to", vp_step_name((enum vp_step)row->to));
+        vp_json_key_text(json, "origin", row_origin(result, row));
         vp_json_end(json, '}');
     }
     vp_json_end(json, ']');
@@ -233,10 +212,10 @@ static void assumptions(struct vp_json *json, const struct vp_result *result) {
     for (uint32_t i = 0; i < result->assumption_count; i++) {
         const struct vp_assumption *a = &result->assumptions[i];
         vp_json_map_inline(json);
-        key_text(json, "field", a->field);
-        key_text(json, "value", a->value);
-        key_text(json, "origin", vp_origin_name(a->origin));
-        key_text(json, "why", a->why);
+        vp_json_key_text(json, "field", a->field);
+        vp_json_key_text(json, "value", a->value);
+        vp_json_key_text(json, "origin", vp_origin_name(a->origin));
+        vp_json_key_text(json, "why", a->why);
         vp_json_end(json, '}');
     }
     vp_json_end(json, ']');
@@ -265,7 +244,7 @@ static void patch(struct vp_json *json, const char *field, const char *value, ui
     if (count > 0) {
         vp_json_key(json, "hardware");
         vp_json_map(json);
-        key_u64(json, "count", count);
+        vp_json_key_u64(json, "count", count);
         vp_json_end(json, '}');
     }
     while (field && *field) {
@@ -290,16 +269,16 @@ void vp_report_json_suggestions(struct vp_json *json, const struct vp_result *re
     for (uint32_t i = 0; i < result->suggestion_count; i++) {
         const struct vp_suggestion *s = &result->suggestions[i];
         vp_json_map_inline(json);
-        key_text(json, "change", s->change);
-        key_text(json, "from", s->from);
-        key_text(json, "to", s->to);
-        key_u64(json, "need_bytes", s->need_bytes);
-        key_i64(json, "headroom_bytes", s->headroom_bytes);
+        vp_json_key_text(json, "change", s->change);
+        vp_json_key_text(json, "from", s->from);
+        vp_json_key_text(json, "to", s->to);
+        vp_json_key_u64(json, "need_bytes", s->need_bytes);
+        vp_json_key_i64(json, "headroom_bytes", s->headroom_bytes);
         vp_json_key(json, "cost");
         vp_json_map(json);
-        key_text(json, "quality", s->quality);
-        key_text(json, "speed", s->speed);
-        key_text(json, "money", s->money);
+        vp_json_key_text(json, "quality", s->quality);
+        vp_json_key_text(json, "speed", s->speed);
+        vp_json_key_text(json, "money", s->money);
         vp_json_end(json, '}');
         vp_json_key(json, "scenario_patch");
         patch(json, s->patch_field, s->patch_value, s->patch_count);
@@ -321,13 +300,13 @@ void vp_report_json_diagnostics(struct vp_json *json, const struct vp_diags *dia
     for (uint32_t i = 0; diags && i < diags->count; i++) {
         const struct vp_diag *diag = &diags->items[i];
         vp_json_map_inline(json);
-        key_text(json, "id", vp_diag_code(diag->id));
-        key_text(json, "severity", vp_severity_name(vp_diag_severity(diag->id)));
-        key_text(json, "file", diag->pos.file);
+        vp_json_key_text(json, "id", vp_diag_code(diag->id));
+        vp_json_key_text(json, "severity", vp_severity_name(vp_diag_severity(diag->id)));
+        vp_json_key_text(json, "file", diag->pos.file);
         key_number_or_null(json, "line", diag->pos.line);
         key_number_or_null(json, "column", diag->pos.column);
-        key_text(json, "message", diag->message);
-        key_text(json, "hint", diag->hint);
+        vp_json_key_text(json, "message", diag->message);
+        vp_json_key_text(json, "hint", diag->hint);
         vp_json_end(json, '}');
     }
     vp_json_end(json, ']');
@@ -341,12 +320,12 @@ static void empty_map(struct vp_json *json, const char *key) {
 
 void vp_report_json(struct vp_json *json, const struct vp_result *result) {
     vp_json_map(json);
-    key_text(json, "schema", "vramplan.result/1");
-    key_text(json, "scenario", result->scenario->name);
-    key_text(json, "mode", result->mode);
-    key_text(json, "verdict", vp_verdict_name(result->verdict));
-    key_text(json, "reason", vp_words_reason(result->reason));
-    key_text(json, "reason_text", result->reason_text);
+    vp_json_key_text(json, "schema", "vramplan.result/1");
+    vp_json_key_text(json, "scenario", result->scenario->name);
+    vp_json_key_text(json, "mode", result->mode);
+    vp_json_key_text(json, "verdict", vp_verdict_name(result->verdict));
+    vp_json_key_text(json, "reason", vp_words_reason(result->reason));
+    vp_json_key_text(json, "reason_text", result->reason_text);
     params(json, result);
     summary(json, result);
     devices(json, result);

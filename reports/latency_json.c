@@ -30,8 +30,7 @@ static void estimate(struct vp_json *json, const char *key, const struct vp_esti
     real_or_null(json, "low", e->low, !bound || !is_rate);
     real_or_null(json, "likely", e->likely, !bound);
     real_or_null(json, "high", e->high, !bound || is_rate);
-    vp_json_key(json, "basis");
-    vp_json_text(json, vp_basis_name(e->basis));
+    vp_json_key_text(json, "basis", vp_basis_name(e->basis));
     vp_json_end(json, '}');
 }
 
@@ -41,8 +40,7 @@ static void parts(struct vp_json *json, const struct vp_latency *latency) {
     for (uint32_t i = 0; i < latency->parts; i++) {
         const struct vp_time_part *part = &latency->part[i];
         vp_json_map_inline(json);
-        vp_json_key(json, "part");
-        vp_json_text(json, part->name);
+        vp_json_key_text(json, "part", part->name);
         real_or_null(json, "low", part->time.low / 1e3, true);
         real_or_null(json, "likely", part->time.likely / 1e3, true);
         real_or_null(json, "high", part->time.high / 1e3, true);
@@ -62,8 +60,7 @@ void vp_latency_json(struct vp_json *json, const struct vp_latency *latency) {
     if (latency->parts > 0)
         parts(json, latency);
     if (latency->why) {
-        vp_json_key(json, "why");
-        vp_json_text(json, latency->why);
+        vp_json_key_text(json, "why", latency->why);
     }
     vp_json_end(json, '}');
 }

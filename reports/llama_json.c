@@ -20,10 +20,8 @@ static void place_value(struct vp_json *json, const struct vp_amount *amount, bo
         return;
     }
     vp_json_map_inline(json);
-    vp_json_key(json, "low");
-    vp_json_real(json, mib(amount->low));
-    vp_json_key(json, "high");
-    vp_json_real(json, mib(amount->high));
+    vp_json_key_real(json, "low", mib(amount->low));
+    vp_json_key_real(json, "high", mib(amount->high));
     vp_json_end(json, '}');
 }
 
@@ -50,10 +48,8 @@ void vp_llama_json_report(struct vp_json *json, const struct vp_result *result) 
     vp_json_key(json, "engine_report");
     vp_json_map(json);
     buffers(json, plan, false);
-    vp_json_key(json, "n_ctx");
-    vp_json_u64(json, plan->n_ctx);
-    vp_json_key(json, "n_gpu_layers");
-    vp_json_u64(json, plan->gpu_layers);
+    vp_json_key_u64(json, "n_ctx", plan->n_ctx);
+    vp_json_key_u64(json, "n_gpu_layers", plan->gpu_layers);
     vp_json_end(json, '}');
     vp_json_key(json, "intervals");
     vp_json_map(json);

@@ -178,16 +178,6 @@ void vp_pack_text(struct vp_buf *out, const struct vp_pack *pack,
 
 /* ---- for programs ---- */
 
-static void key_text(struct vp_json *json, const char *key, const char *text) {
-    vp_json_key(json, key);
-    vp_json_text(json, text);
-}
-
-static void key_u64(struct vp_json *json, const char *key, uint64_t v) {
-    vp_json_key(json, key);
-    vp_json_u64(json, v);
-}
-
 static void share_json(struct vp_json *json, const struct vp_pack_program *of) {
     vp_json_key(json, "share");
     if (!of->share_to) {
@@ -195,9 +185,9 @@ static void share_json(struct vp_json *json, const struct vp_pack_program *of) {
         return;
     }
     vp_json_map_inline(json);
-    key_text(json, "field", of->share_field);
-    key_text(json, "from", of->share_from);
-    key_text(json, "to", of->share_to);
+    vp_json_key_text(json, "field", of->share_field);
+    vp_json_key_text(json, "from", of->share_from);
+    vp_json_key_text(json, "to", of->share_to);
     vp_json_end(json, '}');
 }
 
@@ -212,33 +202,33 @@ static void placed_json(struct vp_json *json, const struct vp_pack_program *of) 
     vp_json_end(json, ']');
     vp_json_key(json, "parallel");
     vp_json_map_inline(json);
-    key_u64(json, "tensor", layout->tensor);
-    key_u64(json, "pipeline", layout->pipeline);
-    key_u64(json, "data", layout->data);
-    key_u64(json, "expert", layout->expert);
+    vp_json_key_u64(json, "tensor", layout->tensor);
+    vp_json_key_u64(json, "pipeline", layout->pipeline);
+    vp_json_key_u64(json, "data", layout->data);
+    vp_json_key_u64(json, "expert", layout->expert);
     vp_json_end(json, '}');
-    key_u64(json, "takes_bytes", of->takes_bytes);
-    key_u64(json, "idle_bytes", of->idle_bytes);
-    key_text(json, "idle", idle_name(of->idle));
-    key_u64(json, "others_bytes", of->others_bytes);
-    key_u64(json, "host_bytes", of->host_bytes);
+    vp_json_key_u64(json, "takes_bytes", of->takes_bytes);
+    vp_json_key_u64(json, "idle_bytes", of->idle_bytes);
+    vp_json_key_text(json, "idle", idle_name(of->idle));
+    vp_json_key_u64(json, "others_bytes", of->others_bytes);
+    vp_json_key_u64(json, "host_bytes", of->host_bytes);
     share_json(json, of);
     vp_json_key(json, "scenario_patch");
     vp_json_map(json);
     for (uint32_t i = 0; i < of->patches; i++)
-        key_text(json, of->patch[i].field, of->patch[i].value);
+        vp_json_key_text(json, of->patch[i].field, of->patch[i].value);
     vp_json_end(json, '}');
-    key_text(json, "command", of->command);
+    vp_json_key_text(json, "command", of->command);
 }
 
 static void program_json(struct vp_json *json, const struct vp_pack *pack,
                          const struct vp_pack_program *of) {
     vp_json_map(json);
-    key_text(json, "input", of->input);
-    key_text(json, "scenario", of->name);
-    key_text(json, "engine", of->plan ? of->plan->scenario->engine.name : NULL);
-    key_text(json, "mode", of->plan ? of->plan->mode : NULL);
-    key_text(json, "verdict", of->plan ? vp_verdict_name(of->plan->verdict) : NULL);
+    vp_json_key_text(json, "input", of->input);
+    vp_json_key_text(json, "scenario", of->name);
+    vp_json_key_text(json, "engine", of->plan ? of->plan->scenario->engine.name : NULL);
+    vp_json_key_text(json, "mode", of->plan ? of->plan->mode : NULL);
+    vp_json_key_text(json, "verdict", of->plan ? vp_verdict_name(of->plan->verdict) : NULL);
     vp_json_key(json, "works_in");
     vp_json_list_inline(json);
     for (uint32_t p = 0; p < pack->phases; p++)
@@ -255,12 +245,11 @@ static void devices_json(struct vp_json *json, const struct vp_pack *pack) {
     vp_json_list(json);
     for (uint32_t g = 0; pack->program[0].width > 0 && g < pack->count; g++) {
         vp_json_map_inline(json);
-        vp_json_key(json, "id");
-        vp_json_text(json, vp_arena_printf(json->out->arena, "gpu%" PRIu32, g));
+        vp_json_key_text(json, "id", vp_arena_printf(json->out->arena, "gpu%" PRIu32, g));
         vp_json_key(json, "load_bytes");
         vp_json_map_inline(json);
         for (uint32_t p = 0; p < pack->phases; p++)
-            key_u64(json, phase_name(pack, p), pack->placing.load[g][p]);
+            vp_json_key_u64(json, phase_name(pack, p), pack->placing.load[g][p]);
         vp_json_end(json, '}');
         vp_json_end(json, '}');
     }
@@ -269,14 +258,14 @@ static void devices_json(struct vp_json *json, const struct vp_pack *pack) {
 
 void vp_pack_json(struct vp_json *json, const struct vp_pack *pack, const struct vp_diags *diags) {
     vp_json_map(json);
-    key_text(json, "schema", "vramplan.fit/1");
-    key_text(json, "question", "pack");
-    key_text(json, "verdict", vp_verdict_name(pack->verdict));
-    key_text(json, "gpu", pack->gpu);
-    key_u64(json, "count", pack->count);
-    key_u64(json, "memory_bytes", pack->memory_bytes);
-    key_u64(json, "reserved_bytes", pack->reserved_bytes);
-    key_u64(json, "host_bytes", pack->host_bytes);
+    vp_json_key_text(json, "schema", "vramplan.fit/1");
+    vp_json_key_text(json, "question", "pack");
+    vp_json_key_text(json, "verdict", vp_verdict_name(pack->verdict));
+    vp_json_key_text(json, "gpu", pack->gpu);
+    vp_json_key_u64(json, "count", pack->count);
+    vp_json_key_u64(json, "memory_bytes", pack->memory_bytes);
+    vp_json_key_u64(json, "reserved_bytes", pack->reserved_bytes);
+    vp_json_key_u64(json, "host_bytes", pack->host_bytes);
     vp_json_key(json, "phases");
     vp_json_list_inline(json);
     for (uint32_t p = 0; p < pack->phases; p++)
@@ -291,13 +280,12 @@ void vp_pack_json(struct vp_json *json, const struct vp_pack *pack, const struct
     if (pack->short_text) {
         vp_json_key(json, "short");
         vp_json_map(json);
-        key_u64(json, "bytes", pack->short_bytes);
-        key_text(json, "text", pack->short_text);
+        vp_json_key_u64(json, "bytes", pack->short_bytes);
+        vp_json_key_text(json, "text", pack->short_text);
         vp_json_end(json, '}');
     }
-    key_u64(json, "tried", pack->tried);
-    vp_json_key(json, "complete");
-    vp_json_bool(json, pack->placing.complete);
+    vp_json_key_u64(json, "tried", pack->tried);
+    vp_json_key_bool(json, "complete", pack->placing.complete);
     vp_json_key(json, "diagnostics");
     vp_report_json_diagnostics(json, diags);
     vp_json_end(json, '}');

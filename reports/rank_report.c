@@ -103,23 +103,15 @@ static void item_json(struct vp_json *json, const struct vp_ranked *item) {
     const struct vp_result *plan = item->plan;
 
     vp_json_map(json);
-    vp_json_key(json, "input");
-    vp_json_text(json, item->input);
-    vp_json_key(json, "scenario");
-    vp_json_text(json, plan ? plan->scenario->name : item->name);
-    vp_json_key(json, "verdict");
-    vp_json_text(json, plan ? vp_verdict_name(item->verdict) : NULL);
+    vp_json_key_text(json, "input", item->input);
+    vp_json_key_text(json, "scenario", plan ? plan->scenario->name : item->name);
+    vp_json_key_text(json, "verdict", plan ? vp_verdict_name(item->verdict) : NULL);
     if (plan) {
-        vp_json_key(json, "engine");
-        vp_json_text(json, plan->scenario->engine.name);
-        vp_json_key(json, "params_total");
-        vp_json_u64(json, plan->params_total);
-        vp_json_key(json, "need_bytes");
-        vp_json_u64(json, plan->devices[plan->worst].need.likely);
-        vp_json_key(json, "headroom_bytes");
-        vp_json_i64(json, plan->headroom_bytes);
-        vp_json_key(json, "reason_text");
-        vp_json_text(json, plan->reason_text);
+        vp_json_key_text(json, "engine", plan->scenario->engine.name);
+        vp_json_key_u64(json, "params_total", plan->params_total);
+        vp_json_key_u64(json, "need_bytes", plan->devices[plan->worst].need.likely);
+        vp_json_key_i64(json, "headroom_bytes", plan->headroom_bytes);
+        vp_json_key_text(json, "reason_text", plan->reason_text);
         vp_json_key(json, "smallest_change");
         if (item->verdict != VP_FITS && item->outcome && item->outcome->count > 0)
             vp_changes_json_proposal(json, item->outcome, &item->outcome->item[0]);
@@ -135,12 +127,9 @@ void vp_rank_json(struct vp_json *json, const struct vp_ranked *items, size_t co
     bool planned = count > 0 && items[0].plan;
 
     vp_json_map(json);
-    vp_json_key(json, "schema");
-    vp_json_text(json, "vramplan.fit/1");
-    vp_json_key(json, "question");
-    vp_json_text(json, "largest");
-    vp_json_key(json, "verdict");
-    vp_json_text(json, planned ? vp_verdict_name(items[0].verdict) : NULL);
+    vp_json_key_text(json, "schema", "vramplan.fit/1");
+    vp_json_key_text(json, "question", "largest");
+    vp_json_key_text(json, "verdict", planned ? vp_verdict_name(items[0].verdict) : NULL);
     vp_json_key(json, "ranking");
     vp_json_list(json);
     for (size_t i = 0; i < count; i++)

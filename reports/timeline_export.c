@@ -36,30 +36,22 @@ void vp_timeline_csv(struct vp_buf *out, const struct vp_timeline *timeline) {
 
 enum row { ROW_STEP = 1, ROW_PHASE, ROW_WORK };
 
-static void number(struct vp_json *json, const char *key, uint64_t value) {
-    vp_json_key(json, key);
-    vp_json_u64(json, value);
-}
-
 static void begin_event(struct vp_json *json, const struct vp_timeline *t, const char *kind,
                         const char *name, uint64_t at) {
     vp_json_map_inline(json);
-    vp_json_key(json, "ph");
-    vp_json_text(json, kind);
-    vp_json_key(json, "name");
-    vp_json_text(json, name);
-    number(json, "pid", t->index);
-    number(json, "ts", at);
+    vp_json_key_text(json, "ph", kind);
+    vp_json_key_text(json, "name", name);
+    vp_json_key_u64(json, "pid", t->index);
+    vp_json_key_u64(json, "ts", at);
 }
 
 static void name_event(struct vp_json *json, const struct vp_timeline *t, const char *what,
                        uint64_t row, const char *name) {
     begin_event(json, t, "M", what, 0);
-    number(json, "tid", row);
+    vp_json_key_u64(json, "tid", row);
     vp_json_key(json, "args");
     vp_json_map(json);
-    vp_json_key(json, "name");
-    vp_json_text(json, name);
+    vp_json_key_text(json, "name", name);
     vp_json_end(json, '}');
     vp_json_end(json, '}');
 }
@@ -67,20 +59,20 @@ static void name_event(struct vp_json *json, const struct vp_timeline *t, const 
 static void bar(struct vp_json *json, const struct vp_timeline *t, enum row row, const char *name,
                 uint64_t begin, uint64_t end) {
     begin_event(json, t, "X", name, begin);
-    number(json, "dur", end - begin);
-    number(json, "tid", (uint64_t)row);
+    vp_json_key_u64(json, "dur", end - begin);
+    vp_json_key_u64(json, "tid", (uint64_t)row);
     vp_json_end(json, '}');
 }
 
 static void work_bar(struct vp_json *json, const struct vp_timeline *t,
                      const struct vp_walk_span *span) {
     begin_event(json, t, "X", vp_timeline_cause(json->out->arena, &span->most), span->begin);
-    number(json, "dur", span->end - span->begin);
-    number(json, "tid", ROW_WORK);
+    vp_json_key_u64(json, "dur", span->end - span->begin);
+    vp_json_key_u64(json, "tid", ROW_WORK);
     vp_json_key(json, "args");
     vp_json_map(json);
-    number(json, "micro_batch", span->most.micro_batch);
-    number(json, "bytes", span->most.bytes);
+    vp_json_key_u64(json, "micro_batch", span->most.micro_batch);
+    vp_json_key_u64(json, "bytes", span->most.bytes);
     vp_json_end(json, '}');
     vp_json_end(json, '}');
 }
@@ -92,13 +84,13 @@ static void counters(struct vp_json *json, const struct vp_timeline *t,
     vp_json_key(json, "args");
     vp_json_map(json);
     for (uint32_t c = 0; c < count; c++)
-        number(json, vp_component_name(shown[c]), span->most.component[shown[c]]);
+        vp_json_key_u64(json, vp_component_name(shown[c]), span->most.component[shown[c]]);
     vp_json_end(json, '}');
     vp_json_end(json, '}');
     begin_event(json, t, "C", "reserved", span->begin);
     vp_json_key(json, "args");
     vp_json_map(json);
-    number(json, "reserved", span->most.reserved);
+    vp_json_key_u64(json, "reserved", span->most.reserved);
     vp_json_end(json, '}');
     vp_json_end(json, '}');
 }
@@ -146,8 +138,8 @@ void vp_timeline_trace(struct vp_buf *out, const struct vp_timeline *timeline) {
     vp_json_map(&json);
     vp_json_key(&json, "otherData");
     vp_json_map(&json);
-    vp_json_key(&json, "time");
-    vp_json_text(&json, "a microsecond stands for one event: a storage that comes or goes");
+    vp_json_key_text(&json, "time",
+                     "a microsecond stands for one event: a storage that comes or goes");
     vp_json_end(&json, '}');
     vp_json_key(&json, "traceEvents");
     vp_json_list(&json);

@@ -223,31 +223,24 @@ void vp_timeline_text(struct vp_buf *out, const struct vp_timeline *timeline,
 
 /* ---- JSON ---- */
 
-static void json_number(struct vp_json *json, const char *key, uint64_t value) {
-    vp_json_key(json, key);
-    vp_json_u64(json, value);
-}
-
 static void json_instant(struct vp_json *json, const struct vp_walk_instant *instant) {
     vp_json_map(json);
-    vp_json_key(json, "phase");
-    vp_json_text(json, vp_step_name(instant->step));
-    vp_json_key(json, "cause");
-    vp_json_text(json, vp_timeline_cause(json->out->arena, instant));
+    vp_json_key_text(json, "phase", vp_step_name(instant->step));
+    vp_json_key_text(json, "cause", vp_timeline_cause(json->out->arena, instant));
     vp_json_key(json, "layer");
     if (instant->layer == VP_NO_LAYER)
         vp_json_null(json);
     else
         vp_json_u64(json, instant->layer);
-    json_number(json, "micro_batch", instant->micro_batch);
-    json_number(json, "event", instant->at);
-    json_number(json, "bytes", instant->bytes);
-    json_number(json, "reserved_bytes", instant->reserved);
+    vp_json_key_u64(json, "micro_batch", instant->micro_batch);
+    vp_json_key_u64(json, "event", instant->at);
+    vp_json_key_u64(json, "bytes", instant->bytes);
+    vp_json_key_u64(json, "reserved_bytes", instant->reserved);
     vp_json_key(json, "components");
     vp_json_map_inline(json);
     for (int c = 0; c < VP_COMPONENT_COUNT; c++)
         if (instant->component[c] > 0)
-            json_number(json, vp_component_name((enum vp_component)c), instant->component[c]);
+            vp_json_key_u64(json, vp_component_name((enum vp_component)c), instant->component[c]);
     vp_json_end(json, '}');
     vp_json_end(json, '}');
 }
@@ -263,7 +256,7 @@ static void json_step(struct vp_json *json, const char *key, const struct vp_wal
         if (step->phase[i].bytes > 0)
             json_instant(json, &step->phase[i]);
     vp_json_end(json, ']');
-    json_number(json, "kept_for_backward_peak_bytes", step->kept_peak);
+    vp_json_key_u64(json, "kept_for_backward_peak_bytes", step->kept_peak);
     vp_json_end(json, '}');
 }
 
@@ -271,25 +264,23 @@ void vp_timeline_json(struct vp_json *json, const struct vp_timeline *timeline) 
     const struct vp_allocator_stats *memory = &timeline->walk->memory;
 
     vp_json_map(json);
-    vp_json_key(json, "schema");
-    vp_json_text(json, "vramplan.timeline/1");
-    vp_json_key(json, "scenario");
-    vp_json_text(json, timeline->result->scenario->name);
-    json_number(json, "stage", timeline->index);
-    json_number(json, "stages", timeline->stage->count);
-    json_number(json, "micro_batches", timeline->stage->micro_batches);
-    json_number(json, "in_flight", timeline->stage->in_flight);
-    json_number(json, "left_out_micro_batches", left_out(timeline->walk));
+    vp_json_key_text(json, "schema", "vramplan.timeline/1");
+    vp_json_key_text(json, "scenario", timeline->result->scenario->name);
+    vp_json_key_u64(json, "stage", timeline->index);
+    vp_json_key_u64(json, "stages", timeline->stage->count);
+    vp_json_key_u64(json, "micro_batches", timeline->stage->micro_batches);
+    vp_json_key_u64(json, "in_flight", timeline->stage->in_flight);
+    vp_json_key_u64(json, "left_out_micro_batches", left_out(timeline->walk));
     json_step(json, "step", &timeline->walk->steady);
     json_step(json, "first_step", &timeline->walk->first);
     vp_json_key(json, "allocator");
     vp_json_map(json);
-    json_number(json, "allocated_peak_bytes", memory->allocated.peak);
-    json_number(json, "active_peak_bytes", memory->active.peak);
-    json_number(json, "reserved_peak_bytes", memory->reserved.peak);
-    json_number(json, "fragmentation_bytes", vp_allocator_fragmentation(memory));
-    json_number(json, "segments_peak", memory->segments.peak);
-    json_number(json, "retries", memory->retries);
+    vp_json_key_u64(json, "allocated_peak_bytes", memory->allocated.peak);
+    vp_json_key_u64(json, "active_peak_bytes", memory->active.peak);
+    vp_json_key_u64(json, "reserved_peak_bytes", memory->reserved.peak);
+    vp_json_key_u64(json, "fragmentation_bytes", vp_allocator_fragmentation(memory));
+    vp_json_key_u64(json, "segments_peak", memory->segments.peak);
+    vp_json_key_u64(json, "retries", memory->retries);
     vp_json_end(json, '}');
     vp_json_end(json, '}');
 }

@@ -2,17 +2,12 @@
 
 #include "planner/plan/figures.h"
 
-static void key_u64(struct vp_json *json, const char *key, uint64_t v) {
-    vp_json_key(json, key);
-    vp_json_u64(json, v);
-}
-
 static void likely_figures(struct vp_json *json, const struct vp_training_stage *stage) {
     struct vp_figure figures[VP_FIGURES];
     size_t count = vp_figures_of_stage(figures, stage);
 
     for (size_t i = 0; i < count; i++)
-        key_u64(json, figures[i].key, figures[i].amount.likely);
+        vp_json_key_u64(json, figures[i].key, figures[i].amount.likely);
 }
 
 void vp_train_json_report(struct vp_json *json, const struct vp_result *result) {
@@ -31,8 +26,8 @@ void vp_train_json_report(struct vp_json *json, const struct vp_result *result) 
             continue;
         vp_json_key(json, figures[i].key);
         vp_json_map_inline(json);
-        key_u64(json, "low", figures[i].amount.low);
-        key_u64(json, "high", figures[i].amount.high);
+        vp_json_key_u64(json, "low", figures[i].amount.low);
+        vp_json_key_u64(json, "high", figures[i].amount.high);
         vp_json_end(json, '}');
     }
     vp_json_end(json, '}');
@@ -40,10 +35,8 @@ void vp_train_json_report(struct vp_json *json, const struct vp_result *result) 
 
 static void instant(struct vp_json *json, const struct vp_instant *at) {
     vp_json_map_inline(json);
-    vp_json_key(json, "instant");
-    vp_json_text(json, vp_step_name(at->step));
-    vp_json_key(json, "cause");
-    vp_json_text(json, at->cause);
+    vp_json_key_text(json, "instant", vp_step_name(at->step));
+    vp_json_key_text(json, "cause", at->cause);
     vp_json_key(json, "layer");
     if (at->layer == VP_NO_LAYER)
         vp_json_null(json);
@@ -51,9 +44,9 @@ static void instant(struct vp_json *json, const struct vp_instant *at) {
         vp_json_u64(json, at->layer);
     vp_json_key(json, "bytes");
     vp_json_map(json);
-    key_u64(json, "low", at->bytes.low);
-    key_u64(json, "likely", at->bytes.likely);
-    key_u64(json, "high", at->bytes.high);
+    vp_json_key_u64(json, "low", at->bytes.low);
+    vp_json_key_u64(json, "likely", at->bytes.likely);
+    vp_json_key_u64(json, "high", at->bytes.high);
     vp_json_end(json, '}');
     vp_json_end(json, '}');
 }
@@ -68,8 +61,8 @@ void vp_train_json_training(struct vp_json *json, const struct vp_result *result
     vp_json_list(json);
     for (uint32_t i = 0; i < report->stages; i++) {
         vp_json_map(json);
-        key_u64(json, "layers", report->stage[i].numbers.layers);
-        key_u64(json, "in_flight", report->stage[i].numbers.in_flight);
+        vp_json_key_u64(json, "layers", report->stage[i].numbers.layers);
+        vp_json_key_u64(json, "in_flight", report->stage[i].numbers.in_flight);
         likely_figures(json, &report->stage[i]);
         vp_json_end(json, '}');
     }

@@ -145,3 +145,41 @@ void vp_json_null(struct vp_json *json) {
     begin_value(json);
     vp_buf_add(json->out, "null");
 }
+
+void vp_json_key_u64(struct vp_json *json, const char *key, uint64_t v) {
+    vp_json_key(json, key);
+    vp_json_u64(json, v);
+}
+
+void vp_json_key_i64(struct vp_json *json, const char *key, int64_t v) {
+    vp_json_key(json, key);
+    vp_json_i64(json, v);
+}
+
+void vp_json_key_real(struct vp_json *json, const char *key, double v) {
+    vp_json_key(json, key);
+    vp_json_real(json, v);
+}
+
+void vp_json_key_bool(struct vp_json *json, const char *key, bool v) {
+    vp_json_key(json, key);
+    vp_json_bool(json, v);
+}
+
+void vp_json_key_text(struct vp_json *json, const char *key, const char *text) {
+    vp_json_key(json, key);
+    vp_json_text(json, text);
+}
+
+void vp_json_key_nonempty(struct vp_json *json, const char *key, const char *text) {
+    vp_json_key_text(json, key, text && text[0] ? text : NULL);
+}
+
+void vp_json_key_amount(struct vp_json *json, const char *key, struct vp_amount bytes) {
+    vp_json_key(json, key);
+    vp_json_map_inline(json);
+    vp_json_key_u64(json, "low", bytes.low);
+    vp_json_key_u64(json, "likely", bytes.likely);
+    vp_json_key_u64(json, "high", bytes.high);
+    vp_json_end(json, '}');
+}

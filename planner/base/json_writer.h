@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "planner/base/amount.h"
 #include "planner/base/text.h"
 
 enum { VP_JSON_DEPTH = 32 };
@@ -33,5 +34,13 @@ void vp_json_real(struct vp_json *json, double v); /* not finite: null */
 void vp_json_bool(struct vp_json *json, bool v);
 void vp_json_text(struct vp_json *json, const char *text); /* NULL: null */
 void vp_json_null(struct vp_json *json);
+/* A key and its value. */
+void vp_json_key_u64(struct vp_json *json, const char *key, uint64_t v);
+void vp_json_key_i64(struct vp_json *json, const char *key, int64_t v);
+void vp_json_key_real(struct vp_json *json, const char *key, double v);
+void vp_json_key_bool(struct vp_json *json, const char *key, bool v);
+void vp_json_key_text(struct vp_json *json, const char *key, const char *text);
+void vp_json_key_nonempty(struct vp_json *json, const char *key, const char *text); /* "": null */
+void vp_json_key_amount(struct vp_json *json, const char *key, struct vp_amount bytes);
 
 #endif
