@@ -177,12 +177,21 @@ FORCE:
 
 # ---- tests ----------------------------------------------------------------------------------------
 
-RUN_TESTS = tests/run $(if $(FILTER),--filter '$(FILTER)')
+# Stand-ins for the libraries of GPUs, built once for all tests. Not with the sanitizers, which a
+# library must not bring along.
+FAKES     := $(BUILD)/fakes
+FAKES_SRC := tests/fakes/build $(wildcard tests/fakes/*.[ch] probe/kernels/*.h) probe/fp8.c probe/fp8.h \
+             probe/kernel_entries.def
 
-check: all layers $(UNIT_BIN) ## Build, then run the layer check and all unit, command-line and accuracy tests
+$(FAKES)/built: $(FAKES_SRC)
+	$(call quiet,CC,$(FAKES))CC='$(CC)' tests/fakes/build '$(FAKES)' && touch $@
+
+RUN_TESTS = VRAMPLAN_FAKES='$(abspath $(FAKES))' tests/run $(if $(FILTER),--filter '$(FILTER)')
+
+check: all layers $(UNIT_BIN) $(FAKES)/built ## Build, then run the layer check and all unit, command-line and accuracy tests
 	@VRAMPLAN='$(abspath $(BIN))' $(RUN_TESTS) $(UNIT_BIN) $(CLI_TESTS) $(ACC_TESTS)
 
-check-san: $(SAN_BIN) $(SAN_PROBE) $(SAN_UNIT_BIN) ## The same tests under AddressSanitizer and UndefinedBehaviorSanitizer
+check-san: $(SAN_BIN) $(SAN_PROBE) $(SAN_UNIT_BIN) $(FAKES)/built ## The same tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(SAN_ENV) VRAMPLAN='$(abspath $(SAN_BIN))' $(RUN_TESTS) $(SAN_UNIT_BIN) $(CLI_TESTS) $(ACC_TESTS)
 
 check-long: T := 30
@@ -218,7 +227,7 @@ docs: all ## Renew the pages that the program prints: formulas, diagnostics, man
 	./$(BIN) help --man -o docs/man/vramplan.1
 	./$(BIN) help --completion -o packaging/vramplan.bash
 
-golden: all ## Run the command-line tests so that they rewrite their expected output; review the diff
+golden: all $(FAKES)/built ## Run the command-line tests so that they rewrite their expected output; review the diff
 	@GOLDEN_UPDATE=1 VRAMPLAN='$(abspath $(BIN))' $(RUN_TESTS) $(CLI_TESTS)
 
 # libFuzzer writes what it finds into the first folder and only reads the second, the kept corpus.
@@ -235,7 +244,7 @@ fuzz: $(FUZZ_BIN) ## Fuzz each target for T seconds (T=60) from its kept corpus;
 	if [ -n "$$failed" ]; then echo "error: fuzzing failed:$$failed" >&2; exit 1; fi
 
 # An assert states what cannot happen, so its other branch is not counted.
-coverage: $(COV_BIN) $(COV_PROBE) $(COV_UNIT_BIN) ## Branch coverage of planner/memory and planner/ops by the unit and command-line tests
+coverage: $(COV_BIN) $(COV_PROBE) $(COV_UNIT_BIN) $(FAKES)/built ## Branch coverage of planner/memory and planner/ops by the unit and command-line tests
 	@find $(BUILD)/cov -name '*.gcda' -exec rm {} +
 	@VRAMPLAN='$(abspath $(COV_BIN))' $(RUN_TESTS) $(COV_UNIT_BIN) $(CLI_TESTS)
 	@gcovr --root . --branches --exclude-branches-by-pattern '.*\bassert\(.*' $(COV_GATE) \

@@ -206,10 +206,8 @@ static bool fit_generation(struct fitting *f, struct vp_serving_fit *out,
 static const char *names_of(struct vp_ctx *ctx, const struct vp_csv *const *tables, size_t count) {
     struct vp_buf buf = {.arena = ctx->arena};
 
-    for (size_t i = 0; i < count; i++) {
-        const char *slash = strrchr(tables[i]->name, '/');
-        vp_buf_printf(&buf, "%s%s", i > 0 ? ", " : "", slash ? slash + 1 : tables[i]->name);
-    }
+    for (size_t i = 0; i < count; i++)
+        vp_buf_printf(&buf, "%s%s", i > 0 ? ", " : "", vp_text_file_name(tables[i]->name));
     return vp_buf_text(&buf);
 }
 

@@ -56,14 +56,6 @@ static uint32_t engine_bit(const struct vp_scenario *s) {
     return 0;
 }
 
-static bool is_given(const struct vp_scenario *s, enum vp_field field) {
-    return s->source[field].origin >= VP_ORIGIN_FILE;
-}
-
-static const char *number(struct vp_arena *arena, uint64_t n) {
-    return vp_arena_printf(arena, "%" PRIu64, n);
-}
-
 static const char *path_of(const struct vp_scenario *s, enum vp_field field) {
     return vp_field_path_for(s->engine.kind, field);
 }
@@ -134,18 +126,18 @@ struct vp_lever_value vp_lever_workload(struct vp_arena *arena, const struct vp_
     const char *sequences = path_of(base, VP_F_MAX_NUM_SEQS);
 
     v.from = vp_field_value(arena, base, field);
-    v.to = number(arena, n);
+    v.to = vp_format_u64(arena, n);
     v.number = n;
     put(&v, path_of(base, field), v.to);
     if (field == VP_F_MICRO_BATCH)
         put(&v, "train.global_batch",
-            number(arena,
-                   n * vp_max(base->parallel.data, 1) * vp_max(base->train.accumulation, 1)));
-    if (field == VP_F_CONTEXT && longest && is_given(base, VP_F_MAX_MODEL_LEN))
+            vp_format_u64(arena, n * vp_max(base->parallel.data, 1) *
+                                     vp_max(base->train.accumulation, 1)));
+    if (field == VP_F_CONTEXT && longest && vp_scenario_is_given(base, VP_F_MAX_MODEL_LEN))
         put(&v, longest, v.to);
     if (field == VP_F_CONCURRENCY && sequences && base->engine.kind == VP_ENGINE_VLLM &&
         n > base->engine.max_num_seqs * vp_sequence_ranks(base))
-        put(&v, sequences, number(arena, vp_ceil_div(n, vp_sequence_ranks(base))));
+        put(&v, sequences, vp_format_u64(arena, vp_ceil_div(n, vp_sequence_ranks(base))));
     return v;
 }
 
@@ -171,13 +163,6 @@ static void add_halves(struct vp_arena *arena, struct vp_lever *lever, const str
 
 /* ---- layouts ---- */
 
-static bool has_experts(const struct vp_model *model) {
-    for (uint32_t b = 0; b < model->block_count; b++)
-        if (model->blocks[b].moe.kind != VP_MLP_NONE)
-            return true;
-    return false;
-}
-
 /* Passes of a step that keep the global batch on so many data-parallel ranks; 0: there are none. */
 static uint64_t passes(const struct vp_scenario *s, uint64_t micro, uint64_t data) {
     uint64_t each = micro * data;
@@ -192,11 +177,11 @@ static bool put_batch(struct vp_arena *arena, struct vp_lever_value *v, const st
 
     if (each == 0)
         return false;
-    put(v, "train.global_batch", number(arena, s->train.global_batch));
-    if (is_given(s, VP_F_ACCUMULATION))
-        put(v, "train.gradient_accumulation", number(arena, each));
-    if (is_given(s, VP_F_MICROBATCHES))
-        put(v, "parallel.microbatches", number(arena, each));
+    put(v, "train.global_batch", vp_format_u64(arena, s->train.global_batch));
+    if (vp_scenario_is_given(s, VP_F_ACCUMULATION))
+        put(v, "train.gradient_accumulation", vp_format_u64(arena, each));
+    if (vp_scenario_is_given(s, VP_F_MICROBATCHES))
+        put(v, "parallel.microbatches", vp_format_u64(arena, each));
     return true;
 }
 
@@ -219,14 +204,14 @@ static void add_layout(struct vp_arena *arena, struct vp_layouts *out, const str
 
     if (same && !same_too)
         return;
-    put(&v, "hardware.count", number(arena, count));
-    put(&v, "parallel.tensor", number(arena, t));
-    put(&v, "parallel.pipeline", number(arena, p));
-    put(&v, "parallel.data", number(arena, d));
+    put(&v, "hardware.count", vp_format_u64(arena, count));
+    put(&v, "parallel.tensor", vp_format_u64(arena, t));
+    put(&v, "parallel.pipeline", vp_format_u64(arena, p));
+    put(&v, "parallel.data", vp_format_u64(arena, d));
     if (expert > 0)
-        put(&v, "parallel.expert", number(arena, expert));
-    if (!s->training && count > 8 && count % 8 == 0 && !is_given(s, VP_F_NODES))
-        put(&v, "hardware.nodes", number(arena, count / 8));
+        put(&v, "parallel.expert", vp_format_u64(arena, expert));
+    if (!s->training && count > 8 && count % 8 == 0 && !vp_scenario_is_given(s, VP_F_NODES))
+        put(&v, "hardware.nodes", vp_format_u64(arena, count / 8));
     if (s->training && !put_batch(arena, &v, s, s->train.micro_batch, d))
         return;
     v.from = layout_text(arena, now->tensor, now->pipeline, now->data, now->expert);
@@ -245,9 +230,9 @@ struct vp_layouts vp_layouts_of(struct vp_arena *arena, const struct vp_scenario
                                 bool all_of_them) {
     struct vp_layouts out = {.item = VP_NEW_ARRAY(arena, VALUES, struct vp_lever_value)};
     uint64_t rest = count / (s->training ? vp_max(s->parallel.context, 1) : 1);
-    bool free_experts = has_experts(s->model) && !s->training && !is_given(s, VP_F_EXPERT) &&
-                        !is_given(s, VP_F_EXPERT_PARALLEL) &&
-                        s->engine.kind != VP_ENGINE_TRANSFORMERS;
+    bool free_experts =
+        vp_model_has_experts(s->model) && !s->training && !vp_scenario_is_given(s, VP_F_EXPERT) &&
+        !vp_scenario_is_given(s, VP_F_EXPERT_PARALLEL) && s->engine.kind != VP_ENGINE_TRANSFORMERS;
 
     if (s->hardware.group_count > 0 || s->parallel.attention_data > 1)
         return out; /* unlike cards are dealt by hand; ranks of the attention are part of tensor */
@@ -286,7 +271,7 @@ static void make_gpus(struct vp_arena *arena, struct vp_lever *lever, const stru
         struct vp_layouts all = vp_layouts_of(arena, s, n, false);
         for (uint32_t i = 0; i < all.count; i++) {
             all.item[i].grade = (uint32_t)grade;
-            all.item[i].from = number(arena, s->hardware.count);
+            all.item[i].from = vp_format_u64(arena, s->hardware.count);
             all.item[i].to = vp_arena_printf(arena, "%" PRIu64 ": %s", n, all.item[i].to);
             add(lever, all.item[i]);
         }
@@ -299,8 +284,8 @@ static void make_gpus(struct vp_arena *arena, struct vp_lever *lever, const stru
 static void make_gpu(struct vp_arena *arena, struct vp_lever *lever, const struct vp_scenario *s,
                      const struct vp_gpus *gpus) {
     uint64_t now = s->hardware.memory_bytes, last = now;
-    bool fixed = is_given(s, VP_F_MEMORY) || is_given(s, VP_F_PARTITION) ||
-                 is_given(s, VP_F_MEMORY_PARTITION) || s->hardware.group_count > 0;
+    bool fixed = vp_scenario_is_given(s, VP_F_MEMORY) || vp_scenario_is_given(s, VP_F_PARTITION) ||
+                 vp_scenario_is_given(s, VP_F_MEMORY_PARTITION) || s->hardware.group_count > 0;
 
     for (uint32_t grade = 1; gpus && !fixed; grade++) { /* by memory, the smallest first */
         uint64_t next = UINT64_MAX;
@@ -333,7 +318,7 @@ static void make_gpu(struct vp_arena *arena, struct vp_lever *lever, const struc
 static void make_admission(struct vp_arena *arena, struct vp_lever *lever,
                            const struct vp_scenario *s) {
     if (s->engine.max_model_len > s->serve.context)
-        add_word(arena, lever, s, number(arena, s->serve.context));
+        add_word(arena, lever, s, vp_format_u64(arena, s->serve.context));
 }
 
 /* Down to the workload's own sequences; SGLang derives its share from them unless it is given. */
@@ -355,7 +340,7 @@ static void make_compute(struct vp_arena *arena, struct vp_lever *lever,
                          const struct vp_scenario *s) {
     enum vp_dtype model = s->model->dtype;
 
-    if (s->engine.rules.loads_fp32 && !is_given(s, VP_F_COMPUTE) &&
+    if (s->engine.rules.loads_fp32 && !vp_scenario_is_given(s, VP_F_COMPUTE) &&
         s->precision.compute == VP_DTYPE_FP32 && model != VP_DTYPE_FP32)
         add_word(arena, lever, s, vp_dtype_name(model));
 }
@@ -364,7 +349,7 @@ static void make_zero(struct vp_arena *arena, struct vp_lever *lever, const stru
     uint64_t most = s->engine.kind == VP_ENGINE_MEGATRON ? 1 : 3;
 
     for (uint64_t z = s->parallel.zero + 1; s->parallel.data > 1 && z <= most; z++) {
-        add_word(arena, lever, s, number(arena, z));
+        add_word(arena, lever, s, vp_format_u64(arena, z));
         lever->value[lever->values - 1].grade = (uint32_t)z;
         lever->value[lever->values - 1].size = (double)z;
     }
@@ -379,8 +364,8 @@ static void make_micro(struct vp_arena *arena, struct vp_lever *lever,
     lever->step = 1;
     for (uint64_t n = now - 1; n >= 1 && now > 1; n--) {
         struct vp_lever_value v = value_new(arena);
-        v.from = number(arena, now);
-        v.to = number(arena, n);
+        v.from = vp_format_u64(arena, now);
+        v.to = vp_format_u64(arena, n);
         v.number = n;
         put(&v, lever->field, v.to);
         if (!put_batch(arena, &v, s, n, vp_max(s->parallel.data, 1)))

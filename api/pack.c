@@ -27,17 +27,9 @@ struct packer {
     struct vp_placing_option *options[VP_PLACING_PROGRAMS];
 };
 
-static bool is_given(const struct vp_scenario *s, enum vp_field field) {
-    return s->source[field].origin >= VP_ORIGIN_FILE;
-}
-
 static void put(struct way *way, const char *path, const char *value) {
     if (way->sets < PATCHES)
         way->set[way->sets++] = (struct vp_setting){path, value, path};
-}
-
-static const char *bytes_text(struct vp_arena *arena, uint64_t bytes) {
-    return vp_arena_printf(arena, "%" PRIu64, bytes);
 }
 
 /* ---- what one way takes ---- */
@@ -49,7 +41,7 @@ static bool holds_beside(const struct packer *p, struct vp_search *search, const
     struct vp_trial trial;
 
     if (reserved > 0)
-        put(&tried, "hardware.reserved", bytes_text(p->ctx->arena, reserved));
+        put(&tried, "hardware.reserved", vp_format_u64(p->ctx->arena, reserved));
     vp_search_try(search, &trial, tried.set, tried.sets);
     vp_arena_rewind(p->ctx->arena, mark);
     return p->holds(&trial);
@@ -129,10 +121,10 @@ static uint64_t world(const struct vp_scenario *s) {
 static bool says_layout(const struct vp_scenario *s) {
     static const enum vp_field FIELDS[] = {VP_F_TENSOR, VP_F_PIPELINE, VP_F_DATA, VP_F_EXPERT};
 
-    if (vp_engine_is_llama(s->engine.kind) || (s->training && is_given(s, VP_F_COUNT)))
+    if (vp_engine_is_llama(s->engine.kind) || (s->training && vp_scenario_is_given(s, VP_F_COUNT)))
         return true;
     for (size_t i = 0; i < sizeof FIELDS / sizeof *FIELDS; i++)
-        if (is_given(s, FIELDS[i]))
+        if (vp_scenario_is_given(s, FIELDS[i]))
             return true;
     return false;
 }
@@ -175,7 +167,7 @@ static uint32_t find_ways(const struct packer *p, uint32_t program) {
     if (says_layout(search->base)) {
         ways[0] = (struct way){.width = (uint32_t)vp_min(world(search->base), UINT32_MAX)};
         if (!vp_engine_is_llama(search->base->engine.kind) || search->base->hardware.count > 0)
-            put(&ways[0], "hardware.count", bytes_text(p->ctx->arena, ways[0].width));
+            put(&ways[0], "hardware.count", vp_format_u64(p->ctx->arena, ways[0].width));
         return ways[0].width <= p->out->count && measure(p, search, &ways[0]);
     }
     for (uint32_t n = 1; n <= p->out->count; n++)
@@ -238,7 +230,7 @@ static void set_patch(const struct packer *p, const struct vp_search *search,
             of->patch[of->patches++] = (struct vp_patch){way->set[i].path, way->set[i].value};
     if (of->others_bytes > 0)
         of->patch[of->patches++] =
-            (struct vp_patch){"hardware.reserved", bytes_text(arena, reserved)};
+            (struct vp_patch){"hardware.reserved", vp_format_u64(arena, reserved)};
 }
 
 /* Of the way that was chosen, planned again beside the others. */

@@ -155,7 +155,7 @@ static const char *show_number(struct vp_arena *arena, struct number n) {
     for (int i = 0; i < n.decimals; i++)
         unit *= 10;
     if (n.decimals == 0)
-        return vp_arena_printf(arena, "%" PRIu64, n.value);
+        return vp_format_u64(arena, n.value);
     return vp_arena_printf(arena, "%" PRIu64 ".%0*" PRIu64, n.value / unit, n.decimals,
                            n.value % unit);
 }

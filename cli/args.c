@@ -70,20 +70,24 @@ static bool same_value(const char *path, const char *a, const char *b) {
     }
 }
 
+const struct vp_setting *vp_args_setting(const struct vp_args *args, const char *path) {
+    for (size_t i = 0; i < args->setting_count; i++)
+        if (vp_text_eq(args->settings[i].path, path))
+            return &args->settings[i];
+    return NULL;
+}
+
 /* The same field given twice with the same value is fine; with another one it is a contradiction,
  * told here because the reader of the scenario sees the first only. */
 static void add_setting(struct vp_ctx *ctx, struct vp_args *args, const char *key, const char *path,
                         const char *value) {
-    for (size_t i = 0; i < args->setting_count; i++) {
-        const struct vp_setting *other = &args->settings[i];
-        if (!vp_text_eq(other->path, path))
-            continue;
-        if (!same_value(path, other->value, value))
-            vp_diag_add(ctx->diags, VP_D_CONTRADICTION, NULL,
-                        "%s says %s and %s says %s, both about %s", other->key, other->value, key,
-                        value, path);
+    const struct vp_setting *other = vp_args_setting(args, path);
+    if (other && !same_value(path, other->value, value))
+        vp_diag_add(ctx->diags, VP_D_CONTRADICTION, NULL,
+                    "%s says %s and %s says %s, both about %s", other->key, other->value, key,
+                    value, path);
+    if (other)
         return;
-    }
     args->settings[args->setting_count++] = (struct vp_setting){path, value, key};
 }
 

@@ -33,6 +33,8 @@ struct vp_args {
  * in which an error is to be shown, whether help was asked for. */
 enum vp_status vp_args_read(struct vp_ctx *ctx, struct vp_args *out, enum vp_command command,
                             int count, char **words);
+/* The setting of a field, by any option; NULL: not given. */
+const struct vp_setting *vp_args_setting(const struct vp_args *args, const char *path);
 /* Values of an option that may be given several times, in order. */
 const char **vp_args_all(struct vp_ctx *ctx, const struct vp_args *args, enum vp_option option,
                          size_t *count);

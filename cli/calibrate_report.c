@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "planner/base/units.h"
 #include "reports/report.h"
 
 enum { KIND_CELLS = 30, COUNT_CELLS = 9, SHARE_CELLS = 9 };
@@ -13,10 +14,6 @@ static const char *kind_of(struct vp_arena *arena, const char *kind, const char 
 
 static const char *percent(struct vp_arena *arena, double share) {
     return vp_arena_printf(arena, "%.1f %%", share * 100);
-}
-
-static const char *count_text(struct vp_arena *arena, uint64_t n) {
-    return vp_arena_printf(arena, "%" PRIu64, n);
 }
 
 static void end_line(const struct vp_page *page) { vp_buf_add(page->out, "\n"); }
@@ -33,11 +30,11 @@ static void fitted_row(const struct vp_page *page, const struct vp_calibrated *i
     struct vp_arena *arena = page->out->arena;
     const struct vp_form_fit *fit = item->fit;
     vp_page_left(page, kind_of(arena, vp_form_name(item->form), item->dtype), KIND_CELLS);
-    vp_page_right(page, count_text(arena, fit->quality.rows), COUNT_CELLS);
+    vp_page_right(page, vp_format_u64(arena, fit->quality.rows), COUNT_CELLS);
     vp_page_right(page, percent(arena, fit->quality.median), SHARE_CELLS);
     vp_page_right(page, percent(arena, fit->quality.p90), SHARE_CELLS);
-    vp_page_right(page, count_text(arena, fit->anchor_count), COUNT_CELLS);
-    vp_page_right(page, count_text(arena, item->outliers.count), SHARE_CELLS);
+    vp_page_right(page, vp_format_u64(arena, fit->anchor_count), COUNT_CELLS);
+    vp_page_right(page, vp_format_u64(arena, item->outliers.count), SHARE_CELLS);
     end_line(page);
 }
 
@@ -215,7 +212,7 @@ void vp_calibrate_check_text(const struct vp_page *page, const struct vp_calibra
                 continue;
             vp_page_left(page, kind_of(arena, check_kind(check), check->dtype), KIND_CELLS);
             vp_page_left(page, range->name, RANGE_CELLS);
-            vp_page_right(page, count_text(arena, range->rows), COUNT_CELLS);
+            vp_page_right(page, vp_format_u64(arena, range->rows), COUNT_CELLS);
             vp_page_right(page, percent(arena, range->median), SHARE_CELLS);
             vp_page_right(page, percent(arena, range->p90), SHARE_CELLS);
             vp_page_right(page, percent(arena, range->within), SHARE_CELLS);

@@ -18,8 +18,6 @@ struct question {
     enum vp_recompute_class class; /* CLASSES: the one of the best plans */
 };
 
-static bool is_svg(const char *path) { return vp_text_ends(path, ".svg"); }
-
 static void read_options(struct vp_ctx *ctx, struct question *out, const struct vp_args *args) {
     *out = (struct question){.emit = VP_FRAMEWORK_COUNT, .class = VP_PLACE_CLASSES};
     if (args->value[VP_OPTION_BUDGET] &&
@@ -38,7 +36,7 @@ static void read_options(struct vp_ctx *ctx, struct question *out, const struct 
     if (args->value[VP_OPTION_INFLIGHT])
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
                     "--inflight goes with --chain; of a scenario it follows from the schedule");
-    if (args->value[VP_OPTION_PLOT] && !is_svg(args->value[VP_OPTION_PLOT]) &&
+    if (args->value[VP_OPTION_PLOT] && !vp_gnuplot_is_svg(args->value[VP_OPTION_PLOT]) &&
         !vp_text_ends(args->value[VP_OPTION_PLOT], ".png"))
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--plot draws .png or .svg files, not '%s'",
                     args->value[VP_OPTION_PLOT]);
@@ -93,18 +91,13 @@ static void find_frontier(struct vp_ctx *ctx, struct vp_frontier *out, const str
                     out->cap);
 }
 
-/* "a/b.png" -> "a/b.gp" */
-static const char *beside(struct vp_ctx *ctx, const char *path, const char *ending) {
-    return vp_arena_printf(ctx->arena, "%.*s%s", (int)(strlen(path) - strlen(".png")), path,
-                           ending);
-}
-
 static enum vp_status draw(struct vp_ctx *ctx, const struct vp_recompute_report *report,
                            const struct vp_frontier *frontier, const char *image) {
-    const char *script_path = beside(ctx, image, ".gp"), *data_path = beside(ctx, image, ".dat");
+    const char *script_path = vp_gnuplot_beside(ctx, image, ".gp"),
+               *data_path = vp_gnuplot_beside(ctx, image, ".dat");
     struct vp_buf script = {.arena = ctx->arena}, data = {.arena = ctx->arena};
     vp_scenario_plot_data(&data, report, frontier);
-    vp_scenario_plot_script(&script, report, data_path, image, is_svg(image));
+    vp_scenario_plot_script(&script, report, data_path, image, vp_gnuplot_is_svg(image));
     enum vp_status status = vp_output_write(ctx, &data, data_path);
     if (status == VP_OK)
         status = vp_output_write(ctx, &script, script_path);

@@ -42,10 +42,8 @@ static struct vp_page page_on(struct vp_buf *out, const struct vp_args *args) {
 /* ---- the card ---- */
 
 static const char *card_option(const struct vp_args *args) {
-    for (size_t i = 0; i < args->setting_count; i++)
-        if (strcmp(args->settings[i].path, "hardware.gpu") == 0)
-            return args->settings[i].value;
-    return NULL;
+    const struct vp_setting *gpu = vp_args_setting(args, "hardware.gpu");
+    return gpu ? gpu->value : NULL;
 }
 
 static enum vp_status find_card(struct work *w, const char *name) {
@@ -74,19 +72,14 @@ static enum vp_status read_base(struct work *w) {
 
 /* ---- where the samples are from ---- */
 
-static const char *file_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* The files' names; which folder they were in says nothing to others. */
 static const char *made_by(struct work *w) {
     struct vp_buf text = {.arena = w->ctx->arena};
     vp_buf_add(&text, "vramplan calibrate");
     if (w->args->value[VP_OPTION_PROFILE])
-        vp_buf_printf(&text, " --profile %s", file_name(w->args->value[VP_OPTION_PROFILE]));
+        vp_buf_printf(&text, " --profile %s", vp_text_file_name(w->args->value[VP_OPTION_PROFILE]));
     for (uint32_t i = 0; i < w->samples.file_count; i++)
-        vp_buf_printf(&text, " %s", file_name(w->samples.files[i].path));
+        vp_buf_printf(&text, " %s", vp_text_file_name(w->samples.files[i].path));
     vp_buf_printf(&text, " --gpu %s", w->gpu.id);
     return vp_buf_text(&text);
 }
@@ -97,7 +90,7 @@ static const char *origin_of(struct work *w, const bool *used) {
     for (uint32_t i = 0; i < w->samples.file_count; i++)
         if (used[i])
             vp_buf_printf(&text, "%s%s", text.size ? ", " : "",
-                          file_name(w->samples.files[i].path));
+                          vp_text_file_name(w->samples.files[i].path));
     if (w->args->value[VP_OPTION_SOURCE])
         vp_buf_printf(&text, " (%s)", w->args->value[VP_OPTION_SOURCE]);
     return vp_buf_text(&text);

@@ -17,11 +17,8 @@ struct work {
 };
 
 static const char *named_gpu(const struct vp_args *args) {
-    const char *name = NULL;
-    for (size_t i = 0; i < args->setting_count; i++)
-        if (vp_text_eq(args->settings[i].path, "hardware.gpu"))
-            name = args->settings[i].value;
-    return vp_text_eq(name, "local") ? NULL : name;
+    const struct vp_setting *gpu = vp_args_setting(args, "hardware.gpu");
+    return !gpu || vp_text_eq(gpu->value, "local") ? NULL : gpu->value;
 }
 
 /* ---- cards ---- */

@@ -49,10 +49,7 @@ static enum vp_status check_options(const struct work *w) {
 /* Where a file was written, and from what: its first lines. No time, host or folder. */
 static void add_provenance(const struct work *w, struct vp_buf *out) {
     const struct vp_run_log *log = w->log;
-    const char *slash = strrchr(log->path, '/');
-    const char *name = slash                        ? slash + 1
-                       : vp_text_eq(log->path, "-") ? "standard input"
-                                                    : log->path;
+    const char *name = vp_text_eq(log->path, "-") ? "standard input" : vp_text_file_name(log->path);
     vp_buf_printf(out, "# measured: %s\n",
                   vp_text_clean(out->arena, vp_log_report_subject(out->arena, log), true));
     vp_buf_printf(out, "# from %s, line %" PRIu64 " on, by vramplan import-log\n",

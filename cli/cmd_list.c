@@ -13,7 +13,7 @@
 #include "reports/report.h"
 
 static const char *number(struct vp_arena *arena, uint64_t n) {
-    return n ? vp_arena_printf(arena, "%" PRIu64, n) : NULL;
+    return n ? vp_format_u64(arena, n) : NULL;
 }
 
 static const char *real(struct vp_arena *arena, double v) {

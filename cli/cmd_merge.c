@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/sweep_file.h"
 #include "cli/sweep_lines.h"
+#include "planner/base/units.h"
 #include "reports/sweep_row.h"
 
 /* A file, by its first row. */
@@ -124,11 +125,11 @@ static enum vp_status check_all_there(struct job *job) {
                 vp_arena_printf(job->ctx->arena, "part %" PRIu64 " is given twice", part->shard),
                 NULL);
         for (; next < part->shard; next++, missing++)
-            which = which ? which : vp_arena_printf(job->ctx->arena, "%" PRIu64, next);
+            which = which ? which : vp_format_u64(job->ctx->arena, next);
         next++;
     }
     if (next <= want && !which)
-        which = vp_arena_printf(job->ctx->arena, "%" PRIu64, next);
+        which = vp_format_u64(job->ctx->arena, next);
     missing += want + 1 - next;
     if (missing != empty)
         return refuse(job, NULL,

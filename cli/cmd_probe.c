@@ -32,10 +32,8 @@ static int failure(struct work *w, enum vp_status status) {
 }
 
 static const char *device_option(const struct vp_args *args) {
-    for (size_t i = 0; i < args->setting_count; i++)
-        if (vp_text_eq(args->settings[i].path, "hardware.gpu"))
-            return args->settings[i].value;
-    return NULL;
+    const struct vp_setting *gpu = vp_args_setting(args, "hardware.gpu");
+    return gpu ? gpu->value : NULL;
 }
 
 static enum vp_status make_folder(struct work *w) {

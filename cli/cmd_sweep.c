@@ -5,7 +5,6 @@
 #include <math.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "api/sweep.h"
@@ -14,6 +13,7 @@
 #include "cli/progress.h"
 #include "cli/sweep_file.h"
 #include "cli/sweep_plot.h"
+#include "planner/base/clock.h"
 #include "planner/base/units.h"
 #include "reports/sweep_text.h"
 
@@ -303,12 +303,6 @@ static const char *make_id(struct job *job) {
     return id;
 }
 
-static double seconds_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* About a tenth of a second of work, so that the bar moves and Ctrl-C is heard. */
 static size_t next_chunk(size_t chunk, double seconds) {
     if (seconds < 0.05 && chunk < VP_SWEEP_CHUNK)
@@ -368,7 +362,7 @@ static enum vp_status run_all(struct job *job, struct vp_sweeper *sweeper,
     vp_progress_begin(&progress, !to_terminal, file->next - first, last - first);
     for (uint64_t at = file->next; at < last && status == VP_OK && !interrupted;) {
         size_t n = last - at < chunk ? (size_t)(last - at) : chunk;
-        double began = seconds_now();
+        double began = vp_clock_seconds();
         status = vp_sweeper_run(sweeper, points, at, n);
         if (status != VP_OK) {
             vp_diag_add(job->ctx->diags, VP_D_IO, NULL,
@@ -385,7 +379,7 @@ static enum vp_status run_all(struct job *job, struct vp_sweeper *sweeper,
         else
             status = put_lines(job, file, points, n);
         at += n;
-        chunk = next_chunk(chunk, seconds_now() - began);
+        chunk = next_chunk(chunk, vp_clock_seconds() - began);
         vp_progress_step(&progress, at - first);
     }
     vp_progress_end(&progress);

@@ -12,10 +12,8 @@
 
 /* ---- the question ---- */
 
-static bool is_svg(const char *path) { return vp_text_ends(path, ".svg"); }
-
 static void check_options(struct vp_ctx *ctx, const struct vp_args *args) {
-    if (args->value[VP_OPTION_PLOT] && !is_svg(args->value[VP_OPTION_PLOT]) &&
+    if (args->value[VP_OPTION_PLOT] && !vp_gnuplot_is_svg(args->value[VP_OPTION_PLOT]) &&
         !vp_text_ends(args->value[VP_OPTION_PLOT], ".png")) {
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--plot draws .png or .svg files, not '%s'",
                     args->value[VP_OPTION_PLOT]);
@@ -60,19 +58,14 @@ static enum vp_status plan(struct vp_ctx *ctx, const struct vp_result **out,
 
 /* ---- files ---- */
 
-/* "a/b.png" -> "a/b.gp" */
-static const char *beside(struct vp_ctx *ctx, const char *path, const char *ending) {
-    return vp_arena_printf(ctx->arena, "%.*s%s", (int)(strlen(path) - strlen(".png")), path,
-                           ending);
-}
-
 static enum vp_status draw(struct vp_ctx *ctx, const struct vp_timeline *timeline,
                            const char *image) {
-    const char *script_path = beside(ctx, image, ".gp"), *data_path = beside(ctx, image, ".dat");
+    const char *script_path = vp_gnuplot_beside(ctx, image, ".gp"),
+               *data_path = vp_gnuplot_beside(ctx, image, ".dat");
     struct vp_buf script = {.arena = ctx->arena}, data = {.arena = ctx->arena};
 
     vp_timeline_plot_data(&data, timeline);
-    vp_timeline_plot_script(&script, timeline, data_path, image, is_svg(image));
+    vp_timeline_plot_script(&script, timeline, data_path, image, vp_gnuplot_is_svg(image));
     enum vp_status status = vp_output_write(ctx, &data, data_path);
     if (status == VP_OK)
         status = vp_output_write(ctx, &script, script_path);

@@ -1,28 +1,21 @@
 #include "cli/device_local.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "cli/device_asked.h"
 #include "planner/base/sum.h"
+#include "planner/base/units.h"
 #include "planner/plan/device_budget.h"
 
 enum { MOST_MORE = 4 };
 
-static struct vp_setting *find(const struct vp_args *args, const char *path) {
-    for (size_t i = 0; i < args->setting_count; i++)
-        if (vp_text_eq(args->settings[i].path, path))
-            return &args->settings[i];
-    return NULL;
-}
-
 static void add(struct vp_args *args, const char *path, const char *value) {
-    if (value && !find(args, path))
+    if (value && !vp_args_setting(args, path))
         args->settings[args->setting_count++] = (struct vp_setting){path, value, "--gpu local"};
 }
 
 static const char *bytes(struct vp_ctx *ctx, uint64_t n) {
-    return n ? vp_arena_printf(ctx->arena, "%" PRIu64, n) : NULL;
+    return n ? vp_format_u64(ctx->arena, n) : NULL;
 }
 
 /* Of one device, by all others. */
@@ -60,17 +53,17 @@ static void use(struct vp_ctx *ctx, struct vp_args *args, const struct vp_device
     vp_device_budget(ctx->arena, &b, facts, card, gpu);
     memcpy(more, args->settings, args->setting_count * sizeof *more);
     args->settings = more;
-    find(args, "hardware.gpu")->value = gpu->id;
+    more[vp_args_setting(args, "hardware.gpu") - more].value = gpu->id;
     if (b.devices > 1)
         add(args, "hardware.partition", card->partition);
-    if (!find(args, "hardware.gtt") && !find(args, "hardware.carve_out"))
+    if (!vp_args_setting(args, "hardware.gtt") && !vp_args_setting(args, "hardware.carve_out"))
         add(args, "hardware.memory", bytes(ctx, b.total_bytes));
     add(args, "hardware.reserved", bytes(ctx, reserved(card, &b)));
     add(args, "hardware.host_memory", bytes(ctx, facts->host_total_bytes));
 }
 
 enum vp_status vp_device_local(struct vp_ctx *ctx, struct vp_args *args) {
-    const struct vp_setting *set = find(args, "hardware.gpu");
+    const struct vp_setting *set = vp_args_setting(args, "hardware.gpu");
     struct vp_device_facts facts;
     struct vp_card_profiles profiles;
 

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "planner/base/text.h"
+
 enum { NOT_FOUND = 127 };
 
 /* In the child. A script's name that begins with '-' would be taken for an option. */
@@ -45,3 +47,10 @@ enum vp_status vp_gnuplot_run(struct vp_ctx *ctx, const char *script) {
         return failed(ctx, script, "gnuplot was not found");
     return failed(ctx, script, "gnuplot failed");
 }
+
+const char *vp_gnuplot_beside(struct vp_ctx *ctx, const char *image, const char *ending) {
+    return vp_arena_printf(ctx->arena, "%.*s%s", (int)(strlen(image) - strlen(".png")), image,
+                           ending);
+}
+
+bool vp_gnuplot_is_svg(const char *image) { return vp_text_ends(image, ".svg"); }

@@ -8,4 +8,8 @@
  * VP_D_NO_GNUPLOT diagnostic, which names the script, and VP_ERR_ENV. */
 enum vp_status vp_gnuplot_run(struct vp_ctx *ctx, const char *script);
 
+/* A drawing's file beside the image (.png or .svg): "a/b.png" -> "a/b.gp". */
+const char *vp_gnuplot_beside(struct vp_ctx *ctx, const char *image, const char *ending);
+bool vp_gnuplot_is_svg(const char *image);
+
 #endif

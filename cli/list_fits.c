@@ -62,16 +62,9 @@ enum { USUAL_CONTEXT = 8192 }; /* as `plan` assumes */
 
 /* ---- the set-up ---- */
 
-static const struct vp_setting *given(const struct vp_args *args, const char *path) {
-    for (size_t i = 0; i < args->setting_count; i++)
-        if (vp_text_eq(args->settings[i].path, path))
-            return &args->settings[i];
-    return NULL;
-}
-
 enum vp_status vp_list_fits_asked(struct vp_ctx *ctx, bool *out, const struct vp_args *args,
                                   const char *topic) {
-    const struct vp_setting *gpu = given(args, "hardware.gpu");
+    const struct vp_setting *gpu = vp_args_setting(args, "hardware.gpu");
     *out = gpu != NULL;
     if (args->setting_count == 0 || (gpu && vp_text_eq(topic, "models")))
         return VP_OK;
@@ -102,20 +95,20 @@ static void set_up(struct fits *fits, const struct vp_args *args) {
     static const char OURS[] = "list models", CONTEXT[] = "serve.context";
     static const char TENSOR[] = "parallel.tensor", ENGINE[] = "engine.name";
     static const char LAYERS[] = "engine.args.n_gpu_layers";
-    const struct vp_setting *count = given(args, "hardware.count");
+    const struct vp_setting *count = vp_args_setting(args, "hardware.count");
     struct vp_arena *arena = fits->ctx->arena;
     fits->setting = VP_NEW_ARRAY(arena, args->setting_count + OWN, struct vp_setting);
-    fits->context_given = given(args, CONTEXT) != NULL;
+    fits->context_given = vp_args_setting(args, CONTEXT) != NULL;
     if (!fits->context_given) /* the first one: read_in_range changes it */
         set(fits, CONTEXT, vp_arena_printf(arena, "%d", USUAL_CONTEXT), OURS);
     for (size_t i = 0; i < args->setting_count; i++)
         set(fits, args->settings[i].path, args->settings[i].value, args->settings[i].key);
-    if (!given(args, ENGINE))
+    if (!vp_args_setting(args, ENGINE))
         set(fits, ENGINE, "vllm", OURS);
-    if (!spills(given(args, ENGINE))) {
-        if (count && !given(args, TENSOR))
+    if (!spills(vp_args_setting(args, ENGINE))) {
+        if (count && !vp_args_setting(args, TENSOR))
             set(fits, TENSOR, count->value, count->key);
-    } else if (!given(args, LAYERS) && !given(args, "engine.args.num_gpu")) {
+    } else if (!vp_args_setting(args, LAYERS) && !vp_args_setting(args, "engine.args.num_gpu")) {
         set(fits, LAYERS, "999", OURS);
     }
 }
@@ -156,7 +149,7 @@ static enum vp_status read_in_range(struct vp_ctx *ctx, struct vp_scenario **out
         return VP_ERR_INPUT;
     }
     const char *usual = fits->setting[0].value;
-    fits->setting[0].value = vp_arena_printf(ctx->arena, "%" PRIu64, trained);
+    fits->setting[0].value = vp_format_u64(ctx->arena, trained);
     status = read_one(ctx, out, fits, path);
     fits->setting[0].value = usual;
     return status;
@@ -196,10 +189,6 @@ static int by_params(const void *a, const void *b) {
     return strcmp(x->id, y->id);
 }
 
-static const char *number(struct vp_arena *arena, uint64_t n) {
-    return vp_arena_printf(arena, "%" PRIu64, n);
-}
-
 static void fill_row(struct vp_arena *arena, struct vp_cell *row, const struct entry *entry) {
     enum { SHARES = 100, PER_SHARE = 10000000 };
     uint64_t shares = entry->params / PER_SHARE + (entry->params % PER_SHARE >= PER_SHARE / 2);
@@ -207,7 +196,7 @@ static void fill_row(struct vp_arena *arena, struct vp_cell *row, const struct e
     if (entry->params) {
         row[FIT_BILLIONS].text =
             vp_arena_printf(arena, "%" PRIu64 ".%02" PRIu64, shares / SHARES, shares % SHARES);
-        row[FIT_PARAMS].text = number(arena, entry->params);
+        row[FIT_PARAMS].text = vp_format_u64(arena, entry->params);
     }
     if (!entry->result) {
         row[FIT_WORDS].text = "not planned";
@@ -217,12 +206,13 @@ static void fill_row(struct vp_arena *arena, struct vp_cell *row, const struct e
     const struct vp_result *r = entry->result;
     uint64_t weights = r->devices[r->worst].component[VP_C_WEIGHTS].likely;
     row[FIT_WEIGHTS_GIB].text = vp_format_gib(arena, weights, 2);
-    row[FIT_WEIGHTS].text = number(arena, weights);
+    row[FIT_WEIGHTS].text = vp_format_u64(arena, weights);
     row[FIT_WORDS].text = row[FIT_VERDICT].text = vp_verdict_name(r->verdict);
     row[FIT_SPARE_GIB].text = vp_words_signed_gib(arena, r->headroom_bytes);
     row[FIT_HEADROOM].text = vp_arena_printf(arena, "%" PRId64, r->headroom_bytes);
-    row[FIT_CONTEXT].text = r->prices.max_context ? number(arena, r->prices.max_context) : NULL;
-    row[FIT_PLANNED_FOR].text = number(arena, r->scenario->serve.context);
+    row[FIT_CONTEXT].text =
+        r->prices.max_context ? vp_format_u64(arena, r->prices.max_context) : NULL;
+    row[FIT_PLANNED_FOR].text = vp_format_u64(arena, r->scenario->serve.context);
     row[FIT_REASON].text = *r->reason_text ? r->reason_text : NULL;
 }
 

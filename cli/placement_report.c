@@ -159,7 +159,7 @@ static const char *proof_of(struct vp_arena *arena, const struct vp_policy *row)
 }
 
 static const char *number(struct vp_arena *arena, bool known, uint64_t n) {
-    return known ? vp_arena_printf(arena, "%" PRIu64, n) : NULL;
+    return known ? vp_format_u64(arena, n) : NULL;
 }
 
 static void fill_row(struct vp_arena *arena, struct vp_cell *cells, const struct vp_policy *row,

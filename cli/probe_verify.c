@@ -1,9 +1,9 @@
 #include "cli/probe_verify.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "cli/probe_samples.h"
+#include "planner/base/quantile.h"
 #include "planner/base/text.h"
 #include "planner/latency/op_time.h"
 
@@ -39,16 +39,6 @@ static uint64_t whole(const struct vp_csv *csv, uint32_t row, const char *column
     return (uint64_t)fmax(vp_probe_number(csv, row, column), 1);
 }
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median_of(double *values, uint32_t n) {
-    qsort(values, n, sizeof *values, ascending);
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
-
 void vp_probe_verify(struct vp_arena *arena, struct vp_verification *out, const struct vp_gpu *gpu,
                      const struct vp_calibration *calibration, const struct vp_csv *blocks) {
     const struct vp_kernels kernels = {.gpu = gpu, .calibration = calibration};
@@ -74,7 +64,8 @@ void vp_probe_verify(struct vp_arena *arena, struct vp_verification *out, const 
         within += v->measured_us >= v->predicted.low && v->measured_us <= v->predicted.high;
     }
     if (out->good) {
-        out->median = median_of(errors, out->good);
+        vp_reals_sort(errors, out->good);
+        out->median = vp_quantile_between(errors, out->good, 0.5);
         out->within = (double)within / out->good;
     }
 }

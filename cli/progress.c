@@ -3,26 +3,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/output.h"
+#include "planner/base/clock.h"
 #include "planner/base/units.h"
 
 static const double EVERY_SECONDS = 0.2;
 enum { CELLS = 20 };
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 void vp_progress_begin(struct vp_progress *p, bool wanted, uint64_t first, uint64_t total) {
     *p = (struct vp_progress){.shown = wanted && total > 0 && isatty(STDERR_FILENO),
                               .first = first,
                               .total = total,
-                              .began = now()};
+                              .began = vp_clock_seconds()};
     p->last = p->began;
 }
 
@@ -35,8 +29,9 @@ static const char *show_time(struct vp_arena *arena, double seconds) {
                            s % 60);
 }
 
-const char *vp_progress_text(struct vp_arena *arena, const struct vp_progress *p, uint64_t done,
-                             double seconds) {
+/* The bar as text, at most 79 cells: seconds since it began. */
+static const char *bar_text(struct vp_arena *arena, const struct vp_progress *p, uint64_t done,
+                            double seconds) {
     char bar[CELLS + 1];
     uint64_t made = done - p->first;
     double rate = seconds > 0 ? (double)made / seconds : 0;
@@ -51,13 +46,13 @@ const char *vp_progress_text(struct vp_arena *arena, const struct vp_progress *p
 }
 
 void vp_progress_step(struct vp_progress *p, uint64_t done) {
-    double t = now();
+    double t = vp_clock_seconds();
     if (!p->shown || t - p->last < EVERY_SECONDS)
         return;
     p->last = t;
     struct vp_arena arena = {0};
     const char *text =
-        vp_arena_printf(&arena, "\r%-79.79s", vp_progress_text(&arena, p, done, t - p->began));
+        vp_arena_printf(&arena, "\r%-79.79s", bar_text(&arena, p, done, t - p->began));
     (void)vp_output_put(STDERR_FILENO, text, strlen(text));
     vp_arena_free(&arena);
 }

@@ -19,8 +19,5 @@ void vp_progress_begin(struct vp_progress *p, bool wanted, uint64_t first, uint6
 void vp_progress_step(struct vp_progress *p, uint64_t done);
 /* Takes the bar away. */
 void vp_progress_end(struct vp_progress *p);
-/* The bar as text, at most 79 cells: seconds since it began. */
-const char *vp_progress_text(struct vp_arena *arena, const struct vp_progress *p, uint64_t done,
-                             double seconds);
 
 #endif

@@ -8,10 +8,7 @@
 #include "planner/base/units.h"
 #include "reports/layout.h"
 #include "reports/recompute_emit.h"
-
-static const char *number(struct vp_arena *arena, uint64_t n) {
-    return vp_arena_printf(arena, "%" PRIu64, n);
-}
+#include "reports/shell_words.h"
 
 /* ---- frameworks ---- */
 
@@ -45,8 +42,8 @@ static void fill_framework(struct vp_arena *arena, struct vp_cell *cells,
     cells[F_LOSS].text =
         vp_recompute_percent(arena, vp_above(p->slowest_ns, best->slowest_ns), best->slowest_ns);
     cells[F_NEED].text = vp_format_bytes(arena, p->need.likely);
-    cells[F_BYTES].text = number(arena, p->need.likely);
-    cells[F_TIME].text = number(arena, p->slowest_ns);
+    cells[F_BYTES].text = vp_format_u64(arena, p->need.likely);
+    cells[F_TIME].text = vp_format_u64(arena, p->slowest_ns);
     cells[F_FITS].text = FITS[p->verdict];
     cells[F_VERDICT].text = vp_verdict_name(p->verdict);
 }
@@ -93,7 +90,7 @@ static void fill_policy(struct vp_arena *arena, struct vp_cell *cells,
     uint64_t base = r->policies.base_time;
     cells[P_PLAN].text = row->meaning;
     cells[P_CLASS].text = is_class ? vp_recompute_class_name(row->class) : NULL;
-    cells[P_NUMBER].text = row->number ? number(arena, row->number) : NULL;
+    cells[P_NUMBER].text = row->number ? vp_format_u64(arena, row->number) : NULL;
     cells[P_PEAK].text = sized ? vp_format_bytes(arena, row->peak_bytes + r->beside_bytes) : NULL;
     cells[P_EXTRA].text = row->known ? vp_recompute_percent(arena, row->time - base, base) : NULL;
     cells[P_FITS].text = row->fits ? "yes" : "no";
@@ -139,9 +136,9 @@ static struct vp_listing stages(struct vp_arena *arena, const struct vp_recomput
         struct vp_cell *cells = &out.cells[(size_t)i * S_COLUMNS];
         const struct vp_stage_chain *stage = &r->problem.stage[i];
         uint64_t plain = plain_time(&stage->chain.chain);
-        cells[S_STAGE].text = number(arena, i);
-        cells[S_LAYERS].text = number(arena, stage->chain.layers);
-        cells[S_FLIGHT].text = number(arena, stage->chain.in_flight);
+        cells[S_STAGE].text = vp_format_u64(arena, i);
+        cells[S_LAYERS].text = vp_format_u64(arena, stage->chain.layers);
+        cells[S_FLIGHT].text = vp_format_u64(arena, stage->chain.in_flight);
         cells[S_LEFT].text = vp_format_bytes(arena, best->budget_bytes[i]);
         cells[S_PEAK].text = vp_format_bytes(arena, best->stage[i].peak_bytes);
         cells[S_EXTRA].text =
@@ -382,16 +379,6 @@ void vp_scenario_plot_data(struct vp_buf *out, const struct vp_recompute_report 
     }
 }
 
-/* A string in gnuplot's single quotes, where only the quote itself is doubled. */
-static const char *quoted(struct vp_arena *arena, const char *text) {
-    struct vp_buf out = {.arena = arena};
-    vp_buf_add(&out, "'");
-    for (; *text; text++)
-        vp_buf_add_n(&out, *text == '\'' ? "''" : text, *text == '\'' ? 2 : 1);
-    vp_buf_add(&out, "'");
-    return vp_buf_text(&out);
-}
-
 void vp_scenario_plot_script(struct vp_buf *out, const struct vp_recompute_report *r,
                              const char *data_path, const char *image_path, bool svg) {
     const char *budget = vp_format_gib(out->arena, r->problem.budget_bytes, 3);
@@ -402,15 +389,15 @@ void vp_scenario_plot_script(struct vp_buf *out, const struct vp_recompute_repor
                   "set grid\nset key top right\nset offsets graph 0.02, graph 0.02, graph 0.05, 0\n"
                   "set arrow from %s, graph 0 to %s, graph 1 nohead dashtype 2\n"
                   "plot %s index 0 using 1:2 with steps lw 2 title 'best plans'",
-                  svg ? "svg" : "pngcairo", quoted(out->arena, image_path), budget, budget,
-                  quoted(out->arena, data_path));
+                  svg ? "svg" : "pngcairo", vp_gnuplot_word(out->arena, image_path), budget, budget,
+                  vp_gnuplot_word(out->arena, data_path));
     for (uint32_t i = 0; i < r->policies.count; i++)
         if (is_point(&r->policies.items[i])) {
             vp_buf_printf(out,
                           ", \\\n     '' index 1 every ::%" PRIu32 "::%" PRIu32
                           " using 1:2 with points pointtype %" PRIu32 " pointsize 1.5 title %s",
                           points, points, points + 4,
-                          quoted(out->arena, r->policies.items[i].meaning));
+                          vp_gnuplot_word(out->arena, r->policies.items[i].meaning));
             points++;
         }
     vp_buf_add(out, "\n");

@@ -7,6 +7,7 @@
 #include "cli/gnuplot.h"
 #include "cli/output.h"
 #include "planner/base/text.h"
+#include "reports/shell_words.h"
 
 enum { VALUES = 4 };
 static const char *const COLUMNS[VALUES] = {"need_low_bytes", "need_likely_bytes",
@@ -75,14 +76,6 @@ static uint64_t row_of(const struct vp_sweep_plot *plot, size_t line, size_t k) 
     return line / plot->inner * plot->inner * count + k * plot->inner + line % plot->inner;
 }
 
-/* In gnuplot's single quotes only the quote itself is doubled. */
-static void quoted(struct vp_buf *out, const char *text) {
-    vp_buf_add(out, "'");
-    for (; *text; text++)
-        vp_buf_add_n(out, *text == '\'' ? "''" : text, *text == '\'' ? 2 : 1);
-    vp_buf_add(out, "'");
-}
-
 /* "tensor 8, weights fp8" */
 static const char *title_of(struct vp_arena *arena, const struct vp_sweep_plot *plot, size_t line) {
     struct vp_setting settings[VP_GRID_FIELDS];
@@ -139,7 +132,7 @@ static void write_script(struct vp_buf *out, const struct vp_sweep_plot *plot, c
     const struct vp_axis *axis = &plot->grid->axes[plot->axis];
     vp_buf_printf(out, "set terminal %s size 1200,700\nset output ",
                   vp_text_ends(plot->image, ".svg") ? "svg" : "png");
-    quoted(out, plot->image);
+    vp_buf_add(out, vp_gnuplot_word(out->arena, plot->image));
     vp_buf_printf(out,
                   "\nset title 'what the worst device needs'\nset xlabel '%s' noenhanced\n"
                   "set ylabel 'GiB'\nset key outside right noenhanced\nset yrange [0:*]\n"
@@ -150,13 +143,13 @@ static void write_script(struct vp_buf *out, const struct vp_sweep_plot *plot, c
         if (!has_points(plot, i))
             continue;
         vp_buf_printf(out, "%s \\\n", before);
-        quoted(out, data);
+        vp_buf_add(out, vp_gnuplot_word(out->arena, data));
         vp_buf_printf(out,
                       " index %zu using 1:2:4 with filledcurves fillstyle transparent solid 0.2 "
                       "linetype %zu notitle, \\\n'' index %zu using 1:3 with linespoints linetype "
                       "%zu title ",
                       i, i + 1, i, i + 1);
-        quoted(out, title_of(out->arena, plot, i));
+        vp_buf_add(out, vp_gnuplot_word(out->arena, title_of(out->arena, plot, i)));
         vp_buf_printf(out, ", \\\n'' index %zu using 1:5 with lines dashtype 2 linetype %zu %s", i,
                       i + 1, usable);
         before = ",";

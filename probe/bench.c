@@ -133,7 +133,7 @@ enum vp_dev_status vp_bench_fill(struct vp_bench_session *s, void *memory, uint6
 
 /* ---- one item's launches ---- */
 
-enum vp_dev_status vp_bench_task_run(void *task, uint64_t round) {
+static enum vp_dev_status run_task(void *task, uint64_t round) {
     struct vp_bench_task *t = task;
     const struct vp_dev_backend *b = t->session->run->backend;
     uint64_t offset = t->copies > 1 ? round % t->copies * t->stride : 0;
@@ -154,7 +154,7 @@ enum vp_dev_status vp_bench_task_run(void *task, uint64_t round) {
 enum vp_dev_status vp_bench_time(struct vp_bench_session *s, struct vp_sample *out,
                                  struct vp_bench_task *task) {
     enum vp_dev_status status =
-        vp_method_measure(&s->device, &out->timing, s->run->method, vp_bench_task_run, task);
+        vp_method_measure(&s->device, &out->timing, s->run->method, run_task, task);
     out->value = out->timing.median;
     out->copies = task->copies;
     if (status == VP_DEV_OK && s->run->backend->clocks)

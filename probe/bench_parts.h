@@ -34,7 +34,6 @@ struct vp_bench_task {
     uint64_t stride, copies;
     bool wait; /* for the device after each round */
 };
-enum vp_dev_status vp_bench_task_run(void *task, uint64_t round);
 
 /* Bytes that operands are spread over, so that no cache holds them. */
 uint64_t vp_bench_spread(const struct vp_bench_session *s);

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "planner/base/clock.h"
+
 void vp_child_send(int fd, const struct vp_record *record) {
     const char *at = (const char *)record;
     size_t left = sizeof *record;
@@ -33,12 +35,6 @@ struct inbox {
     size_t length;
     char *last_words;
 };
-
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static void keep_line(struct inbox *in) {
     if (in->length) {
@@ -76,7 +72,7 @@ static bool read_record(struct inbox *in, int fd, vp_child_receive receive, void
     if (in->filled == sizeof in->record) {
         in->filled = 0;
         receive(context, &in->record);
-        *deadline = now_s() + limit_s;
+        *deadline = vp_clock_seconds() + limit_s;
     }
     return true;
 }
@@ -86,10 +82,10 @@ static bool read_record(struct inbox *in, int fd, vp_child_receive receive, void
 static bool listen_to(struct inbox *in, const int fd[2], vp_child_receive receive, void *context,
                       double limit_s) {
     struct pollfd from[2] = {{.fd = fd[0], .events = POLLIN}, {.fd = fd[1], .events = POLLIN}};
-    double deadline = now_s() + limit_s;
+    double deadline = vp_clock_seconds() + limit_s;
 
     while (from[0].fd >= 0) {
-        double left = deadline - now_s();
+        double left = deadline - vp_clock_seconds();
         if (left <= 0)
             return false;
         if (poll(from, 2, (int)(left < 3600 ? left * 1e3 + 1 : 3600e3)) < 0 && errno != EINTR)
@@ -109,9 +105,9 @@ static bool listen_to(struct inbox *in, const int fd[2], vp_child_receive receiv
 
 /* Its end, with a limit on waiting for it: a process may hang in its driver after the last record,
  * or inside the kernel, where even SIGKILL does not reach it; that one is left behind. */
-static void reap(struct vp_child_report *out, pid_t child, bool hung) {
+static void reap(struct vp_child_report *out, pid_t child, bool hung, double limit_s) {
     static const double PATIENCE_S = 5;
-    double deadline = now_s() + (hung ? 0 : PATIENCE_S);
+    double deadline = vp_clock_seconds() + (hung ? 0 : limit_s < PATIENCE_S ? limit_s : PATIENCE_S);
     bool killed = false;
     int status = 0;
     pid_t got;
@@ -121,12 +117,12 @@ static void reap(struct vp_child_report *out, pid_t child, bool hung) {
             *out = (struct vp_child_report){.end = VP_CHILD_LOST, .code = errno};
             return;
         }
-        if (now_s() >= deadline) {
+        if (vp_clock_seconds() >= deadline) {
             if (killed)
                 break;
             kill(child, SIGKILL);
             killed = true;
-            deadline = now_s() + PATIENCE_S;
+            deadline = vp_clock_seconds() + PATIENCE_S;
         }
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
@@ -177,7 +173,7 @@ void vp_child_run(struct vp_child_report *out, vp_child_body body, vp_child_rece
     if (child > 0) {
         out->code = 0;
         bool ended = listen_to(&in, (int[2]){records[0], words[0]}, receive, context, limit_s);
-        reap(out, child, !ended);
+        reap(out, child, !ended, limit_s);
     }
     close(records[0]);
     close(words[0]);

@@ -1,7 +1,7 @@
 /* All-reduce by RCCL or NCCL, which share their names: one process, a stream per device. */
 #include <string.h>
-#include <time.h>
 
+#include "planner/base/clock.h"
 #include "probe/gpu_driver.h"
 
 enum { MOST_RANKS = 16, BFLOAT16 = 9, SUM = 0, WARM_UPS = 5, REPEATS = 20 };
@@ -59,12 +59,6 @@ static enum vp_dev_status wait_all(struct vp_dev *device, const struct ring *r) 
     return status;
 }
 
-static double now_us(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
 static enum vp_dev_status repeat(struct vp_dev *device, const struct ring *r, unsigned times) {
     enum vp_dev_status status = VP_DEV_OK;
 
@@ -115,10 +109,10 @@ enum vp_dev_status vp_gpu_all_reduce(struct vp_dev *device, uint32_t ranks, uint
     if (status != VP_DEV_OK)
         return status;
     status = prepare(device, r, communicator_bytes);
-    double started = now_us();
+    double began = vp_clock_seconds();
     if (status == VP_DEV_OK)
         status = repeat(device, r, REPEATS);
-    *us = (now_us() - started) / REPEATS;
+    *us = (vp_clock_seconds() - began) * 1e6 / REPEATS;
     for (uint32_t i = 0; i < ranks; i++) {
         if (r->communicator[i])
             r->call.destroy(r->communicator[i]);

@@ -1,7 +1,8 @@
 #include "probe/method.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "planner/base/quantile.h"
 
 /* At least 20 timed repeats and 200 ms; a batch of half a millisecond makes the cost of the two
  * marks around it small. */
@@ -86,23 +87,11 @@ enum vp_dev_status vp_method_measure(struct vp_dev *device, struct vp_timing *ou
     return VP_DEV_OK;
 }
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Of sorted numbers, between neighbours linearly. */
-static double quantile(const double *sorted, uint32_t count, double share) {
-    double at = share * (double)(count - 1);
-    uint32_t below = (uint32_t)at, above = below + 1 < count ? below + 1 : below;
-    return sorted[below] + (at - (double)below) * (sorted[above] - sorted[below]);
-}
-
 static double median_of(const double *us, uint32_t count) {
     double sorted[VP_METHOD_REPEATS];
     memcpy(sorted, us, count * sizeof *us);
-    qsort(sorted, count, sizeof *sorted, ascending);
-    return quantile(sorted, count, 0.5);
+    vp_reals_sort(sorted, count);
+    return vp_quantile_between(sorted, count, 0.5);
 }
 
 void vp_method_summarise(struct vp_timing *out, const double *us, uint32_t count) {
@@ -112,10 +101,10 @@ void vp_method_summarise(struct vp_timing *out, const double *us, uint32_t count
     count = count < VP_METHOD_REPEATS ? count : VP_METHOD_REPEATS;
     third = count / 3;
     memcpy(sorted, us, count * sizeof *us);
-    qsort(sorted, count, sizeof *sorted, ascending);
-    *out = (struct vp_timing){.median = quantile(sorted, count, 0.5),
-                              .p10 = quantile(sorted, count, 0.1),
-                              .p90 = quantile(sorted, count, 0.9),
+    vp_reals_sort(sorted, count);
+    *out = (struct vp_timing){.median = vp_quantile_between(sorted, count, 0.5),
+                              .p10 = vp_quantile_between(sorted, count, 0.1),
+                              .p90 = vp_quantile_between(sorted, count, 0.9),
                               .least = sorted[0],
                               .most = sorted[count - 1],
                               .repeats = count,

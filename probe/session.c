@@ -3,23 +3,17 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "planner/base/clock.h"
 #include "probe/bench.h"
 
 /* A device that killed its process so often is not measured any further. */
 enum { MOST_RESTARTS = 5, LINE = 512, NAME = 160 };
 
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 double vp_session_left_s(const struct vp_session *s) {
     if (s->item == 0 || s->list->count == 0)
         return -1;
-    return (now_s() - s->started_s) / s->item * (s->list->count - s->item);
+    return (vp_clock_seconds() - s->started_s) / s->item * (s->list->count - s->item);
 }
 
 static void name_of(char out[NAME], const struct vp_session *s, uint32_t item) {
@@ -198,7 +192,7 @@ static bool go_on_behind(struct vp_session *s, const struct vp_child_report *rep
 bool vp_session_run(struct vp_session *s) {
     struct vp_child_report report;
 
-    s->started_s = now_s();
+    s->started_s = vp_clock_seconds();
     do {
         vp_child_run(&report, body, receive, s, s->limit_s);
     } while (!s->ended && !s->write_failed && go_on_behind(s, &report));

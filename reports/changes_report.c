@@ -99,24 +99,30 @@ static const char *change_text(struct vp_arena *arena, const struct vp_change *c
     return vp_arena_printf(arena, "%s: %s -> %s", c->what, c->from, c->to);
 }
 
+/* "3 x h100-sxm: tensor 1 x pipeline 3 x data 1" */
+static const char *on_gpus(struct vp_arena *arena, const struct vp_proposal *p) {
+    return vp_arena_printf(arena, "%" PRIu64 " x %s: %s", p->trial.gpus, p->trial.gpu,
+                           p->change[0].what);
+}
+
 /* "1  fewer sequences at once: 64 -> 41": the changes, one line each. */
 static void head(const struct vp_page *page, const struct vp_outcome *found,
                  const struct vp_proposal *p, const char *number) {
     struct vp_arena *arena = page->out->arena;
+    bool length = vp_text_eq(found->goal, "context");
 
     vp_page_left(page, number, INDENT);
     if (found->question == VP_ASK_MOST) {
         const char *more = p->most_likely > p->most
                                ? vp_arena_printf(arena, ", likely up to %s",
                                                  vp_format_count(arena, p->most_likely))
-                           : p->capped  ? ", the most there is"
+                           : p->capped  ? (length ? ", the model's longest" : ", the most there is")
                            : p->by_time ? ", by the promised latency"
                                         : "";
         vp_page_printf(page, INDENT, INDENT, "%s %s%s%s", found->goal,
                        vp_format_count(arena, p->most), more, p->changes == 0 ? ": as it is" : "");
     } else if (found->question == VP_ASK_FEWEST) {
-        vp_page_printf(page, INDENT, INDENT, "%" PRIu64 " x %s: %s", p->trial.gpus, p->trial.gpu,
-                       p->change[0].what);
+        vp_page_wrap(page, INDENT, INDENT, on_gpus(arena, p));
         return;
     }
     for (uint32_t i = 0; i < p->changes; i++) {
@@ -228,20 +234,67 @@ static void promise(const struct vp_page *page, const struct vp_outcome *found) 
                        found->now.made ? ": " : "", found->now.made ? SAYS[found->now.slo] : "");
 }
 
+/* The answer first: of all layouts, the scenario's own is one of many. */
+static void fewest_head(const struct vp_page *page, const struct vp_outcome *found,
+                        const struct vp_report_options *options) {
+    static const enum vp_style STYLES[] = {
+        [VP_FITS] = VP_STYLE_GOOD, [VP_AT_RISK] = VP_STYLE_WARN, [VP_DOES_NOT_FIT] = VP_STYLE_BAD};
+    struct vp_arena *arena = page->out->arena;
+    const struct vp_proposal *best = found->count > 0 ? &found->item[0] : NULL;
+    const char *verdict = vp_words_verdict(found->verdict);
+    const char *sure = found->verdict == VP_FITS ? " for sure" : "";
+    int hang = vp_text_cells(verdict) + 2;
+
+    vp_section_setup(page, found->base, options);
+    vp_buf_add(page->out, "\n");
+    vp_page_styled(page, STYLES[found->verdict], verdict);
+    vp_page_spaces(page, 2);
+    if (!best)
+        vp_page_wrap(page, hang, hang, "in no layout that was tried");
+    else if (vp_text_eq(found->goal, "cost") && best->trial.price_per_hour > 0)
+        vp_page_printf(page, hang, hang, "for %s per hour, the least%s: %" PRIu64 " x %s",
+                       vp_format_real(arena, best->trial.price_per_hour), sure, best->trial.gpus,
+                       best->trial.gpu);
+    else
+        vp_page_printf(page, hang, hang, "on %" PRIu64 " x %s, the fewest%s", best->trial.gpus,
+                       best->trial.gpu, sure);
+}
+
+static void as_it_is(const struct vp_page *page, const struct vp_result *base) {
+    static const char *const WORDS[] = {"fits", "at risk", "does not fit"};
+    struct vp_arena *arena = page->out->arena;
+    const struct vp_hardware *hardware = &base->scenario->hardware;
+    bool is_short = base->headroom_bytes < 0;
+    uint64_t apart = (uint64_t)(is_short ? -base->headroom_bytes : base->headroom_bytes);
+
+    vp_buf_add(page->out, "\n");
+    vp_page_printf(page, 0, 2, "as it is, %" PRIu64 " x %s: %s, %s GiB %s", hardware->count,
+                   hardware->gpu.id, WORDS[base->verdict], vp_format_gib(arena, apart, 2),
+                   is_short ? "short" : "to spare");
+}
+
 void vp_changes_text(struct vp_buf *out, const struct vp_outcome *found,
                      const struct vp_report_options *options) {
     struct vp_page page = vp_section_page(out, options);
+    bool fewest = found->question == VP_ASK_FEWEST;
 
-    vp_section_head(&page, found->base, options);
-    vp_buf_add(out, "\n");
+    if (fewest)
+        fewest_head(&page, found, options);
+    else
+        vp_section_head(&page, found->base, options);
+    if (!fewest)
+        vp_buf_add(out, "\n");
     promise(&page, found);
-    limits(&page, found);
+    if (!fewest)
+        limits(&page, found);
     prices(&page, found);
     changes(&page, found);
     if (found->count > 0)
         proposals(&page, found, options && options->verbose);
     else if (found->verdict == VP_DOES_NOT_FIT)
         infeasible(&page, found);
+    if (fewest)
+        as_it_is(&page, found->base);
     for (uint32_t i = 0; i < found->note_count; i++)
         vp_page_wrap(&page, 0, 2, found->notes[i]);
     vp_section_notes(&page, found->base);

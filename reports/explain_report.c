@@ -229,7 +229,7 @@ static void measured(const struct vp_page *page, const struct vp_scenario *scena
             continue;
         vp_page_printf(page, 0, DEEP, "measured.%s = %s (measured%s%s)",
                        vp_measure_name(scenario->engine.kind, (enum vp_measure)m),
-                       count ? vp_arena_printf(arena, "%" PRIu64, values->value[m])
+                       count ? vp_format_u64(arena, values->value[m])
                              : vp_format_gib(arena, values->value[m], 2),
                        at ? ", " : "", at ? at : "");
     }

@@ -136,7 +136,7 @@ static void table_row(const struct vp_page *page, const struct vp_result *result
     struct vp_arena *arena = page->out->arena;
     bool gpu = result->llama->gpus > 0, known = result->devices[p->worst].usable_bytes > 0;
     const char *experts =
-        p->set.host_experts == 0 ? "-" : vp_arena_printf(arena, "%" PRIu64, p->set.host_experts);
+        p->set.host_experts == 0 ? "-" : vp_format_u64(arena, p->set.host_experts);
 
     vp_page_right(page, number, NUMBER);
     vp_page_right(
@@ -144,7 +144,7 @@ static void table_row(const struct vp_page *page, const struct vp_result *result
         LAYERS);
     vp_page_right(page, experts, EXPERTS);
     vp_page_right(page, vp_format_count(arena, p->set.context), CONTEXT);
-    vp_page_right(page, vp_arena_printf(arena, "%" PRIu64, p->set.slots), SLOTS);
+    vp_page_right(page, vp_format_u64(arena, p->set.slots), SLOTS);
     vp_page_right(page, cache_text(arena, &p->set), CACHE);
     vp_page_right(page, gpu ? vp_format_gib(arena, p->need.likely, 2) : "-", FIGURE);
     vp_page_right(page, gpu ? vp_format_gib(arena, p->need.high, 2) : "-", FIGURE);

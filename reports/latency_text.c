@@ -75,12 +75,13 @@ static const char *likely(struct vp_arena *arena, const struct line *line) {
                            figure(arena, line, line->is_rate ? e->high : e->low));
 }
 
-/* "" for bounds. */
-static const char *interval(struct vp_arena *arena, const struct line *line) {
+/* Of bounds, what they take for granted. */
+static const char *interval(struct vp_arena *arena, const struct vp_latency *latency,
+                            const struct line *line) {
     const struct vp_estimate *e = line->estimate;
 
     if (e->basis == VP_BASIS_BOUND)
-        return "";
+        return latency->taken ? latency->taken : "";
     return vp_arena_printf(arena, "%s to %s", figure(arena, line, e->low),
                            figure(arena, line, e->high));
 }
@@ -139,6 +140,17 @@ static int widest(struct vp_arena *arena, const struct line *lines, uint32_t cou
     return width;
 }
 
+/* Why nothing is said of the speed of what runs. */
+static void say_silence(const struct vp_page *page, const struct vp_result *result) {
+    enum { INDENT = 2 };
+
+    if (!result->latency.why || !runs(result))
+        return;
+    vp_buf_add(page->out, "\n");
+    vp_page_spaces(page, INDENT);
+    vp_page_printf(page, INDENT, 2 * INDENT, "no speed is given: %s", result->latency.why);
+}
+
 void vp_latency_section(const struct vp_page *page, const struct vp_result *result) {
     enum { INDENT = 2, LABEL = 20 };
     struct vp_arena *arena = page->out->arena;
@@ -146,11 +158,13 @@ void vp_latency_section(const struct vp_page *page, const struct vp_result *resu
     uint32_t count = lines_of(lines, result);
     int column = widest(arena, lines, count, likely);
 
-    if (count == 0)
+    if (count == 0) {
+        say_silence(page, result);
         return;
+    }
     vp_buf_add(page->out, "\n");
     for (uint32_t i = 0; i < count; i++) {
-        const char *range = interval(arena, &lines[i]);
+        const char *range = interval(arena, &result->latency, &lines[i]);
         vp_page_spaces(page, INDENT);
         vp_page_left(page, lines[i].label, LABEL);
         vp_page_right(page, likely(arena, &lines[i]), column);
@@ -173,12 +187,15 @@ void vp_latency_markdown(struct vp_buf *out, const struct vp_result *result) {
     struct line lines[LINES];
     uint32_t count = lines_of(lines, result);
 
+    if (count == 0 && result->latency.why && runs(result))
+        vp_buf_printf(out, "\nSpeed: none is given: %s.\n",
+                      vp_text_clean(out->arena, result->latency.why, true));
     if (count == 0)
         return;
     vp_buf_add(out, "\n| speed | likely | interval |\n|---|---:|---:|\n");
     for (uint32_t i = 0; i < count; i++)
         vp_buf_printf(out, "| %s | %s | %s |\n", lines[i].label, likely(out->arena, &lines[i]),
-                      interval(out->arena, &lines[i]));
+                      interval(out->arena, &result->latency, &lines[i]));
     vp_buf_printf(
         out, "\nSpeed: %s.\n",
         vp_text_clean(out->arena, basis_words(out->arena, result, weakest(lines, count)), true));

@@ -23,10 +23,6 @@ static const char *file_of(struct vp_arena *arena, const struct vp_scenario *s) 
     return table && table->source ? vp_shell_word(arena, table->source) : "MODEL.gguf";
 }
 
-static bool is_given(const struct vp_scenario *s, enum vp_field field) {
-    return s->source[field].origin >= VP_ORIGIN_FILE;
-}
-
 /* Settings that a search does not choose: passed on as they were given. */
 static const struct {
     enum vp_field field;
@@ -52,7 +48,7 @@ static void pass_on(struct vp_buf *out, const struct vp_scenario *s) {
         enum vp_field field = PASSED[i].field;
         const char *value = vp_field_value(out->arena, s, field);
         const char *flag = PASSED[i].flag;
-        if (!is_given(s, field))
+        if (!vp_scenario_is_given(s, field))
             continue;
         if (vp_field_info(field)->kind != VP_KIND_BOOL)
             vp_buf_printf(out, " %s %s", flag, vp_shell_word(out->arena, value));
@@ -93,7 +89,7 @@ const char *vp_llama_command(struct vp_arena *arena, const struct vp_scenario *s
         vp_buf_printf(&out, " -ts %s", vp_llama_shares(arena, l));
     /* a number of slots that is given divides the cache among them, unless this stands beside it */
     if (l->unified && l->slots > 1 && !s->engine.rules.llama.always_unified &&
-        !is_given(s, VP_F_KV_UNIFIED))
+        !vp_scenario_is_given(s, VP_F_KV_UNIFIED))
         vp_buf_add(&out, " --kv-unified");
     pass_on(&out, s);
     return vp_buf_text(&out);

@@ -146,11 +146,16 @@ static void say_host(const struct vp_page *page, const struct vp_result *result)
             if (place->has[b])
                 pinned += place->buffer[b].likely;
     }
-    say(page, vp_arena_printf(arena, "host memory: %s GiB allocated, %s GiB mapped from the file%s",
-                              gib(arena, vp_above(pinned, mapped)), gib(arena, mapped),
-                              result->scenario->hardware.gpu.gtt_ppb > 0
-                                  ? "; on an APU it is the same memory as the GPU's"
-                                  : ""));
+    const char *paged = result->llama->paged_bytes > 0
+                            ? vp_arena_printf(arena, ", %s GiB more than there is room for",
+                                              gib(arena, result->llama->paged_bytes))
+                            : "";
+    say(page,
+        vp_arena_printf(arena, "host memory: %s GiB allocated, %s GiB mapped from the file%s%s",
+                        gib(arena, vp_above(pinned, mapped)), gib(arena, mapped), paged,
+                        result->scenario->hardware.gpu.gtt_ppb > 0
+                            ? "; on an APU it is the same memory as the GPU's"
+                            : ""));
 }
 
 void vp_llama_section(const struct vp_page *page, const struct vp_result *result) {

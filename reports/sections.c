@@ -61,14 +61,19 @@ static void verdict_lines(const struct vp_page *page, const struct vp_result *re
     }
 }
 
-void vp_section_head(const struct vp_page *page, const struct vp_result *result,
-                     const struct vp_report_options *options) {
-    assert(result->device_count > 0 && result->worst < result->device_count);
+void vp_section_setup(const struct vp_page *page, const struct vp_result *result,
+                      const struct vp_report_options *options) {
     struct vp_arena *arena = page->out->arena;
     if (options && options->heading && result->scenario->name)
         vp_page_title(page, vp_arena_printf(arena, "== %s ==", result->scenario->name));
     setup_line(page, result);
-    vp_page_wrap(page, 0, 2, vp_words_devices(arena, result));
+}
+
+void vp_section_head(const struct vp_page *page, const struct vp_result *result,
+                     const struct vp_report_options *options) {
+    assert(result->device_count > 0 && result->worst < result->device_count);
+    vp_section_setup(page, result, options);
+    vp_page_wrap(page, 0, 2, vp_words_devices(page->out->arena, result));
     vp_buf_add(page->out, "\n");
     verdict_lines(page, result);
 }

@@ -6,6 +6,9 @@
 #include "reports/report.h"
 
 struct vp_page vp_section_page(struct vp_buf *out, const struct vp_report_options *options);
+/* The model and what is assumed of it, without devices. */
+void vp_section_setup(const struct vp_page *page, const struct vp_result *result,
+                      const struct vp_report_options *options);
 /* Assumptions in two lines, the verdict, the reason. */
 void vp_section_head(const struct vp_page *page, const struct vp_result *result,
                      const struct vp_report_options *options);

@@ -16,6 +16,15 @@ const char *vp_shell_word(struct vp_arena *arena, const char *word) {
     return vp_buf_text(&out);
 }
 
+const char *vp_gnuplot_word(struct vp_arena *arena, const char *word) {
+    struct vp_buf out = {.arena = arena};
+    vp_buf_add(&out, "'");
+    for (; *word; word++)
+        vp_buf_add_n(&out, *word == '\'' ? "''" : word, *word == '\'' ? 2 : 1);
+    vp_buf_add(&out, "'");
+    return vp_buf_text(&out);
+}
+
 /* Length of the next piece that stays on one line: a flag with its value, else a word. Quotes are
  * not broken. */
 static size_t piece(const char *text) {

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "planner/base/units.h"
+#include "reports/shell_words.h"
 #include "reports/timeline_report.h"
 
 /* ---- CSV ---- */
@@ -192,14 +193,6 @@ void vp_timeline_plot_data(struct vp_buf *out, const struct vp_timeline *timelin
     }
 }
 
-/* A string in gnuplot's single quotes, where only the quote itself is doubled. */
-static void quoted(struct vp_buf *out, const char *text) {
-    vp_buf_add(out, "'");
-    for (; *text; text++)
-        vp_buf_add_n(out, *text == '\'' ? "''" : text, *text == '\'' ? 2 : 1);
-    vp_buf_add(out, "'");
-}
-
 static void marks(struct vp_buf *out, const struct vp_timeline *timeline) {
     const struct vp_walk *walk = timeline->walk;
 
@@ -228,7 +221,7 @@ void vp_timeline_plot_script(struct vp_buf *out, const struct vp_timeline *timel
 
     vp_buf_printf(out, "set terminal %s size 1200,700\n", svg ? "svg" : "png");
     vp_buf_add(out, "set output ");
-    quoted(out, image);
+    vp_buf_add(out, vp_gnuplot_word(out->arena, image));
     vp_buf_printf(out,
                   "\nset title 'memory of stage %" PRIu32
                   ": the first step, then a later one'\nset xlabel 'storages taken and given "
@@ -239,12 +232,12 @@ void vp_timeline_plot_script(struct vp_buf *out, const struct vp_timeline *timel
     vp_buf_add(out, "plot \\\n");
     for (uint32_t c = count; c-- > 0;) { /* the whole first, so that the lower ones cover it */
         vp_buf_add(out, "  ");
-        quoted(out, data);
+        vp_buf_add(out, vp_gnuplot_word(out->arena, data));
         vp_buf_printf(out, " using 1:%" PRIu32 " with filledcurves y1=0 title '%s', \\\n", c + 2,
                       vp_component_name(shown[c]));
     }
     vp_buf_add(out, "  ");
-    quoted(out, data);
+    vp_buf_add(out, vp_gnuplot_word(out->arena, data));
     vp_buf_printf(out, " using 1:%" PRIu32 " with lines linecolor rgb 'black' title 'reserved'",
                   count + 2);
     if (device > 0)

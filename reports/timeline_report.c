@@ -80,7 +80,7 @@ static void head(const struct vp_page *page, const struct vp_timeline *t) {
     vp_page_printf(page, 0, INDENT, "stage %" PRIu32 " of %" PRIu32 ": %s, %s, %s in flight",
                    t->index, s->count, vp_words_plural(arena, s->layers, "layer", "layers"),
                    vp_words_plural(arena, s->micro_batches, "micro batch", "micro batches"),
-                   vp_arena_printf(arena, "%" PRIu64, s->in_flight));
+                   vp_format_u64(arena, s->in_flight));
     vp_buf_add(page->out, "\n");
 }
 

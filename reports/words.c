@@ -165,6 +165,16 @@ static uint64_t context_of(const struct vp_result *result) {
     return result->llama ? vp_min(context, result->llama->cells) : context;
 }
 
+/* llama.cpp stores keys and values each in a type of its own. */
+static const char *cache_type(struct vp_arena *arena, const struct vp_scenario *s) {
+    const struct vp_llama *l = &s->llama;
+    const char *one = vp_dtype_name(s->precision.kv_cache);
+
+    if (!vp_engine_is_llama(s->engine.kind) || l->type_k == l->type_v)
+        return one;
+    return vp_arena_printf(arena, "%s/%s", vp_dtype_name(l->type_k), vp_dtype_name(l->type_v));
+}
+
 const char *vp_words_setup(struct vp_arena *arena, const struct vp_result *result) {
     const struct vp_scenario *scenario = result->scenario;
     const struct vp_engine *engine = &scenario->engine;
@@ -172,7 +182,7 @@ const char *vp_words_setup(struct vp_arena *arena, const struct vp_result *resul
     struct vp_buf out = {.arena = arena};
     vp_buf_printf(&out, "%s weights", vp_words_weights(scenario));
     if (scenario->precision.kv_cache != VP_DTYPE_UNSET)
-        vp_buf_printf(&out, ", %s KV", vp_dtype_name(scenario->precision.kv_cache));
+        vp_buf_printf(&out, ", %s KV", cache_type(arena, scenario));
     vp_buf_printf(&out, ", %s%s%s", vp_words_engine(engine->name), *version ? " " : "", version);
     vp_buf_printf(&out, ", context %" PRIu64 ", %s", context_of(result),
                   vp_words_plural(arena, scenario->serve.concurrency, "sequence", "sequences"));

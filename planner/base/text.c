@@ -66,6 +66,11 @@ static const char *skip_separators(const char *p) {
     return p;
 }
 
+const char *vp_text_file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 bool vp_name_eq(const char *a, const char *b) {
     if (!a || !b)
         return a == b;

@@ -24,6 +24,8 @@ const char *vp_buf_text(const struct vp_buf *buf);
 bool vp_text_eq(const char *a, const char *b); /* NULL equals only NULL */
 bool vp_text_starts(const char *text, const char *prefix);
 bool vp_text_ends(const char *text, const char *suffix);
+/* What stands behind the last slash of a path. */
+const char *vp_text_file_name(const char *path);
 /* Equal when case, spaces, dashes and underscores are left out. */
 bool vp_name_eq(const char *a, const char *b);
 /* The reduced form in which vp_name_eq compares, in the arena. */

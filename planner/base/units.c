@@ -224,6 +224,10 @@ const char *vp_format_bytes(struct vp_arena *arena, uint64_t bytes) {
     return vp_arena_printf(arena, "%" PRIu64 " B", bytes);
 }
 
+const char *vp_format_u64(struct vp_arena *arena, uint64_t n) {
+    return vp_arena_printf(arena, "%" PRIu64, n);
+}
+
 const char *vp_format_count(struct vp_arena *arena, uint64_t n) {
     char digits[24], out[32];
     int length = snprintf(digits, sizeof digits, "%" PRIu64, n);

@@ -23,6 +23,8 @@ bool vp_gib_to_bytes(uint64_t *out_bytes, double gib);
 const char *vp_format_gib(struct vp_arena *arena, uint64_t bytes, int decimals);
 /* "12.35 GiB", "640 MiB", "17 KiB", "12 B": the unit by size. */
 const char *vp_format_bytes(struct vp_arena *arena, uint64_t bytes);
+/* "1234567" */
+const char *vp_format_u64(struct vp_arena *arena, uint64_t n);
 /* "1,234,567" */
 const char *vp_format_count(struct vp_arena *arena, uint64_t n);
 /* Shortest decimal text that reads back as the same double; never "nan" or "inf". '.' always. */

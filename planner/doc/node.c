@@ -156,6 +156,14 @@ static uint32_t index_of(const struct vp_node *map, const char *key) {
     return i;
 }
 
+struct vp_node *vp_node_new_u64(struct vp_ctx *ctx, uint64_t value, struct vp_pos pos) {
+    return vp_node_scalar(ctx, VP_NODE_INT, vp_format_u64(ctx->arena, value), pos);
+}
+
+struct vp_node *vp_node_new_bool(struct vp_ctx *ctx, bool value, struct vp_pos pos) {
+    return vp_node_scalar(ctx, VP_NODE_BOOL, value ? "true" : "false", pos);
+}
+
 void vp_node_set(struct vp_ctx *ctx, struct vp_node *map, const char *key, struct vp_pos key_pos,
                  struct vp_node *value) {
     uint32_t i = index_of(map, key);

@@ -57,6 +57,8 @@ const char *vp_node_text(const struct vp_node *node); /* any scalar's text, else
 struct vp_node *vp_node_new(struct vp_ctx *ctx, enum vp_node_kind kind, struct vp_pos pos);
 struct vp_node *vp_node_scalar(struct vp_ctx *ctx, enum vp_node_kind kind, const char *text,
                                struct vp_pos pos);
+struct vp_node *vp_node_new_u64(struct vp_ctx *ctx, uint64_t value, struct vp_pos pos);
+struct vp_node *vp_node_new_bool(struct vp_ctx *ctx, bool value, struct vp_pos pos);
 /* Sets or replaces a key (grows the map in the arena). */
 void vp_node_set(struct vp_ctx *ctx, struct vp_node *map, const char *key, struct vp_pos key_pos,
                  struct vp_node *value);

@@ -45,11 +45,6 @@ struct command {
 
 /* ---- what it starts ---- */
 
-static const char *base_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static const char *word_at(const struct vp_shell_text *text, uint32_t i) {
     return i < text->count ? text->words[i].text : NULL;
 }
@@ -59,7 +54,7 @@ static const struct program *program_at(const struct vp_shell_text *text, uint32
                                         uint32_t *next) {
     for (size_t p = 0; p < sizeof PROGRAMS / sizeof *PROGRAMS; p++) {
         bool two = *PROGRAMS[p].behind;
-        if (!vp_text_eq(base_name(text->words[i].text), PROGRAMS[p].name) ||
+        if (!vp_text_eq(vp_text_file_name(text->words[i].text), PROGRAMS[p].name) ||
             (two && !vp_text_eq(word_at(text, i + 1), PROGRAMS[p].behind)))
             continue;
         *next = i + 1 + two;
@@ -249,7 +244,7 @@ static struct vp_node *value_behind(struct command *c, const char *key, struct v
         c->at++;
     }
     if (list->count == 0)
-        return vp_node_scalar(c->ctx, VP_NODE_BOOL, "true", pos);
+        return vp_node_new_bool(c->ctx, true, pos);
     return list->count == 1 ? list->items[0] : list;
 }
 
@@ -262,7 +257,7 @@ static void read_option(struct command *c) {
     if (equals)
         put_value(c, key, scalar(c, key, equals + 1, word->pos));
     else if (is_switch(c, key) && !says)
-        put_arg(c, key, vp_node_scalar(c->ctx, VP_NODE_BOOL, "true", word->pos));
+        put_arg(c, key, vp_node_new_bool(c->ctx, true, word->pos));
     else
         put_value(c, key, value_behind(c, key, word->pos));
 }
@@ -326,8 +321,7 @@ static void read_variables(struct command *c) {
             count += *p == ',';
         if (all)
             vp_recipe_set(c->ctx, c->root, "hardware.count",
-                          vp_node_scalar(c->ctx, VP_NODE_INT,
-                                         vp_arena_printf(c->ctx->arena, "%u", count), v->pos));
+                          vp_node_new_u64(c->ctx, count, v->pos));
     }
     if (env->count > 0)
         vp_recipe_set(c->ctx, c->root, "engine.env", env);

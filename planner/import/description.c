@@ -5,6 +5,7 @@
 
 #include "planner/base/memo.h"
 #include "planner/base/text.h"
+#include "planner/base/units.h"
 #include "planner/doc/safetensors.h"
 #include "planner/import/document.h"
 #include "planner/import/profile.h"
@@ -81,8 +82,7 @@ static enum vp_status not_a_map(struct finding *f, const struct vp_node *node, c
 
 /* The file's folder gives the name of a config.json, the file itself that of any other. */
 static const char *name_of_path(struct finding *f, const char *path) {
-    const char *file = strrchr(path, '/');
-    file = file ? file + 1 : path;
+    const char *file = vp_text_file_name(path);
     bool generic = strcmp(file, "config.json") == 0 || vp_text_ends(file, INDEX_SUFFIX) ||
                    vp_text_ends(file, TENSORS_SUFFIX);
     const char *folder = vp_io_dirname(f->ctx, path);
@@ -173,9 +173,9 @@ static void complete_keys(struct finding *f, const struct vp_gguf *file) {
     if (!embedding || !arch)
         return;
     vp_node_set(f->ctx, f->out->config, "tie_word_embeddings", pos,
-                vp_node_scalar(f->ctx, VP_NODE_BOOL, head ? "false" : "true", pos));
+                vp_node_new_bool(f->ctx, !head, pos));
     const char *key = vp_arena_printf(f->ctx->arena, "%s.vocab_size", arch);
-    const char *rows = vp_arena_printf(f->ctx->arena, "%" PRIu64, embedding->ne[1]);
+    const char *rows = vp_format_u64(f->ctx->arena, embedding->ne[1]);
     if (!vp_node_get(file->metadata, key))
         vp_node_set(f->ctx, file->metadata, key, pos,
                     vp_node_scalar(f->ctx, VP_NODE_INT, rows, pos));
@@ -316,7 +316,7 @@ static enum vp_status find_config_file(struct finding *f, const char *path) {
         f->out->name = name_of_path(f, path);
     f->out->source = path;
     const char *quant = vp_io_join(f->ctx, folder, "hf_quant_config.json");
-    bool plain = strcmp(path + (strrchr(path, '/') ? strlen(folder) + 1 : 0), "config.json") == 0;
+    bool plain = strcmp(vp_text_file_name(path), "config.json") == 0;
     if (status == VP_OK && plain && is_file(f, quant))
         status = vp_document_read(f->ctx, &f->out->hf_quant, quant);
     return status;

@@ -74,7 +74,7 @@ static void say_totals(struct vp_reading *r, const struct vp_node *node) {
     for (uint32_t i = 0; i < hw->group_count; i++)
         count.number += hw->groups[i].count;
     vp_value_assign(r, VP_F_COUNT, &count, &source);
-    if (r->out->source[VP_F_GPU].origin >= VP_ORIGIN_FILE) {
+    if (vp_scenario_is_given(r->out, VP_F_GPU)) {
         vp_diag_add(r->ctx->diags, VP_D_CONTRADICTION, &node->pos,
                     "hardware.gpu and hardware.devices both say which devices there are");
         vp_diag_hint(r->ctx->diags, "keep one of the two");

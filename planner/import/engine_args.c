@@ -144,7 +144,7 @@ static void read_opposite(struct vp_reading *r, enum vp_field field, const char 
                           const struct vp_node *node) {
     bool flag;
     if (vp_node_bool(&flag, node))
-        node = vp_node_scalar(r->ctx, VP_NODE_BOOL, flag ? "false" : "true", node->pos);
+        node = vp_node_new_bool(r->ctx, !flag, node->pos);
     vp_value_read(r, field, node, VP_ORIGIN_ARGS, as_written); /* reports what is wrong */
 }
 
@@ -190,7 +190,7 @@ static void read_slots(struct vp_reading *r, enum vp_field field, const char *as
 static void read_chunk(struct vp_reading *r, const char *as_written, const struct vp_node *node) {
     bool off = node->kind == VP_NODE_INT && node->text[0] == '-';
     if (off)
-        node = vp_node_scalar(r->ctx, VP_NODE_BOOL, "false", node->pos);
+        node = vp_node_new_bool(r->ctx, false, node->pos);
     vp_value_read(r, off ? VP_F_CHUNKED_PREFILL : VP_F_BATCHED_TOKENS, node, VP_ORIGIN_ARGS,
                   as_written);
 }
@@ -353,7 +353,7 @@ static bool read_ollama_env(struct vp_reading *r, const char *name, struct vp_no
         if (strcmp(name, OLLAMA_ENV[i].name) != 0)
             continue;
         used = true;
-        if (r->out->source[field].origin >= VP_ORIGIN_FILE)
+        if (vp_scenario_is_given(r->out, field))
             continue;
         if (field == VP_F_FLASH_ATTN) {
             bool on = (vp_node_bool(&flag, node) && flag) || vp_text_eq(vp_node_text(node), "1");

@@ -154,7 +154,7 @@ uint64_t vp_rule_number(struct vp_situation *s, const char *name) {
 }
 
 /* A decimal as an integer count of 1/scale. */
-uint64_t vp_rule_decimal(struct vp_situation *s, const char *name, uint64_t scale) {
+static uint64_t rule_decimal(struct vp_situation *s, const char *name, uint64_t scale) {
     const struct vp_node *row = vp_rule_row(s, name);
     double value = 0;
 
@@ -230,7 +230,7 @@ static void read_activation(struct vp_situation *s, struct vp_rules *out) {
     const uint64_t mib = UINT64_C(1) << 20;
     uint64_t slack = 0;
 
-    out->sampler_millibytes = vp_rule_decimal(s, "sampler_bytes", 1000);
+    out->sampler_millibytes = rule_decimal(s, "sampler_bytes", 1000);
     vp_node_bool(&out->sampler_adds_logits, vp_node_get(sampler, "plus_logits"));
     out->activation_fixed_bytes = vp_rule_number(s, "activation_fixed_mib") * mib;
     out->multimodal_bytes = vp_rule_number(s, "multimodal_mib") * mib;
@@ -354,7 +354,7 @@ static void read_vllm(struct vp_situation *s, struct vp_rules *out) {
     out->default_chunked = vp_rule_truth(s, "chunked_prefill");
     out->default_prefix_caching = vp_rule_truth(s, "prefix_caching");
     out->state_pages_cached = vp_rule_number(s, "state_pages_cached");
-    out->utilization_ppb = vp_rule_decimal(s, "utilization", 1000000000);
+    out->utilization_ppb = rule_decimal(s, "utilization", 1000000000);
     out->state_align = vp_rule_number(s, "state_align");
     out->latent_align = vp_rule_number(s, "latent_align");
     out->latent_head_dim = vp_rule_number(s, "latent_head_dim");
@@ -389,9 +389,9 @@ static void read_sglang(struct vp_situation *s, struct vp_rules *out) {
     out->static_attention_graph_bytes = reserve_part(s, row, "attention_graph_kib", kib);
     out->static_attention_large_bytes = reserve_part(s, row, "attention_large_kib", kib);
     out->prefill_graph_bytes = vp_rule_number(s, "prefill_graph_mib") * mib;
-    out->vision_share_ppb = vp_rule_decimal(s, "vision_share", billion);
-    out->window_share_ppb = vp_rule_decimal(s, "window_share", billion);
-    out->state_share_ppb = vp_rule_decimal(s, "state_share", billion);
+    out->vision_share_ppb = rule_decimal(s, "vision_share", billion);
+    out->window_share_ppb = rule_decimal(s, "window_share", billion);
+    out->state_share_ppb = rule_decimal(s, "state_share", billion);
     out->max_num_seqs = vp_rule_number(s, "max_num_seqs");
     out->max_batched_tokens = vp_rule_number(s, "max_num_batched_tokens");
     out->unchunked_tokens = vp_rule_number(s, "max_prefill_tokens");

@@ -26,8 +26,6 @@ uint64_t vp_rule_number(struct vp_situation *s, const char *name);
 bool vp_rule_truth(struct vp_situation *s, const char *name);
 /* never, maybe, always */
 enum vp_perhaps vp_rule_perhaps(struct vp_situation *s, const char *name);
-/* A decimal as an integer count of 1/scale. */
-uint64_t vp_rule_decimal(struct vp_situation *s, const char *name, uint64_t scale);
 /* [low, likely, high] of a row's key, times a unit. */
 struct vp_amount vp_rule_interval(struct vp_situation *s, const struct vp_node *row,
                                   const char *key, uint64_t unit);

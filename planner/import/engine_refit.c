@@ -1,10 +1,10 @@
 #include "planner/import/engine_refit.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "planner/base/text.h"
+#include "planner/base/units.h"
 
 enum { MOST_RUNS = 32 }; /* that a row keeps, of each quantity; the newest ones */
 
@@ -17,8 +17,7 @@ struct work {
 };
 
 static struct vp_node *number(struct work *w, uint64_t value) {
-    return vp_node_scalar(w->ctx, VP_NODE_INT, vp_arena_printf(w->ctx->arena, "%" PRIu64, value),
-                          (struct vp_pos){0});
+    return vp_node_new_u64(w->ctx, value, (struct vp_pos){0});
 }
 
 static void set(struct work *w, const char *key, struct vp_node *value) {

@@ -14,7 +14,7 @@ static void set_plain_defaults(struct vp_scenario *s) {
     vp_finish_number(s, VP_F_CONCURRENCY, &s->serve.concurrency, 1, VP_ORIGIN_DEFAULT,
                      "one sequence in flight");
     vp_finish_number(s, VP_F_REPLICAS, &s->serve.replicas, 1, VP_ORIGIN_DEFAULT, "one copy");
-    if (!vp_finish_is_given(s, VP_F_ARRIVAL)) {
+    if (!vp_scenario_is_given(s, VP_F_ARRIVAL)) {
         s->serve.arrival = "closed_loop";
         vp_finish_note(s, VP_F_ARRIVAL, VP_ORIGIN_DEFAULT,
                        "a finished request is replaced at once");
@@ -62,7 +62,7 @@ static void check_serving(struct vp_ctx *ctx, const struct vp_scenario *s) {
                     {VP_F_MICROBATCHES, p->microbatches > 1}};
     for (size_t i = 0; i < sizeof TRAINING / sizeof *TRAINING; i++) {
         const struct vp_field_info *info = vp_field_info(TRAINING[i].field);
-        if (!TRAINING[i].said || !vp_finish_is_given(s, TRAINING[i].field))
+        if (!TRAINING[i].said || !vp_scenario_is_given(s, TRAINING[i].field))
             continue;
         vp_diag_add(ctx->diags, VP_D_UNMODELLED, &s->source[TRAINING[i].field].pos,
                     "%s (%s) is not modelled for serving", info->path, info->meaning);
@@ -74,7 +74,7 @@ static void check_serving(struct vp_ctx *ctx, const struct vp_scenario *s) {
 static void check_training(struct vp_ctx *ctx, const struct vp_scenario *s) {
     for (int i = 0; i < VP_FIELD_COUNT; i++) {
         const char *path = vp_field_info((enum vp_field)i)->path;
-        if (vp_text_starts(path, "serve.") && vp_finish_is_given(s, (enum vp_field)i))
+        if (vp_text_starts(path, "serve.") && vp_scenario_is_given(s, (enum vp_field)i))
             vp_diag_add(ctx->diags, VP_D_ARG_IGNORED, &s->source[i].pos,
                         "%s is of serving: a training step is not computed with it",
                         s->source[i].key ? s->source[i].key : path);

@@ -7,14 +7,6 @@
 
 enum { BILLION = 1000000000 };
 
-static void set_flag(struct vp_scenario *s, enum vp_field field, bool *member, bool value,
-                     const char *why) {
-    if (vp_finish_is_given(s, field))
-        return;
-    *member = value;
-    vp_finish_note(s, field, VP_ORIGIN_DEFAULT, why);
-}
-
 static bool has_block(const struct vp_model *model, bool (*is)(const struct vp_attention *)) {
     for (uint32_t i = 0; i < model->block_count; i++)
         if (is(&model->blocks[i].attention) || is(&model->blocks[i].second))
@@ -39,17 +31,17 @@ static void resolve_chunked(struct vp_scenario *s) {
     bool long_text = e->max_model_len > LONG_TOKENS && !s->model->multimodal &&
                      !has_block(s->model, is_windowed);
     if (early && long_text)
-        set_flag(s, VP_F_CHUNKED_PREFILL, &e->chunked_prefill, true,
-                 "this version turns it on above 32768 tokens of max_model_len");
+        vp_finish_flag(s, VP_F_CHUNKED_PREFILL, &e->chunked_prefill, true,
+                       "this version turns it on above 32768 tokens of max_model_len");
     else
-        set_flag(s, VP_F_CHUNKED_PREFILL, &e->chunked_prefill, e->rules.default_chunked,
-                 "the default of this version");
+        vp_finish_flag(s, VP_F_CHUNKED_PREFILL, &e->chunked_prefill, e->rules.default_chunked,
+                       "the default of this version");
 }
 
 static void resolve_batch(struct vp_ctx *ctx, struct vp_scenario *s) {
     static const char ON_CARD[] = "the default of vllm serve in this version on this card";
     struct vp_engine *e = &s->engine;
-    bool seqs_given = vp_finish_is_given(s, VP_F_MAX_NUM_SEQS);
+    bool seqs_given = vp_scenario_is_given(s, VP_F_MAX_NUM_SEQS);
     uint64_t tokens = e->rules.max_batched_tokens;
     const char *why = ON_CARD;
     if (!e->chunked_prefill && e->max_model_len > tokens) {
@@ -63,7 +55,7 @@ static void resolve_batch(struct vp_ctx *ctx, struct vp_scenario *s) {
                      fewer ? e->max_batched_tokens : e->rules.max_num_seqs,
                      fewer ? VP_ORIGIN_DERIVED : VP_ORIGIN_DEFAULT,
                      fewer ? "max_num_batched_tokens: each sequence takes one" : ON_CARD);
-    if (!vp_finish_is_given(s, VP_F_BATCHED_TOKENS))
+    if (!vp_scenario_is_given(s, VP_F_BATCHED_TOKENS))
         return;
     const struct vp_pos *pos = &s->source[VP_F_BATCHED_TOKENS].pos;
     if (seqs_given && e->max_batched_tokens < e->max_num_seqs)
@@ -98,11 +90,12 @@ static void finish_vllm(struct vp_ctx *ctx, struct vp_scenario *s) {
                      VP_ORIGIN_DEFAULT, "the default of this version");
     vp_finish_number(s, VP_F_BLOCK_SIZE, &e->block_size, e->rules.block_size, VP_ORIGIN_DEFAULT,
                      "the default of this version on this card");
-    set_flag(s, VP_F_EAGER, &e->enforce_eager, false, "graphs are captured");
-    set_flag(s, VP_F_HYBRID_OFF, &e->hybrid_off, false, "the default of vllm serve");
-    set_flag(s, VP_F_PREFIX_CACHING, &e->prefix_caching, e->rules.default_prefix_caching && !linear,
-             linear ? "vllm turns it on for models with recurrent layers only when asked to"
-                    : "the default of this version");
+    vp_finish_flag(s, VP_F_EAGER, &e->enforce_eager, false, "graphs are captured");
+    vp_finish_flag(s, VP_F_HYBRID_OFF, &e->hybrid_off, false, "the default of vllm serve");
+    vp_finish_flag(s, VP_F_PREFIX_CACHING, &e->prefix_caching,
+                   e->rules.default_prefix_caching && !linear,
+                   linear ? "vllm turns it on for models with recurrent layers only when asked to"
+                          : "the default of this version");
     resolve_chunked(s);
     resolve_batch(ctx, s);
 }
@@ -137,7 +130,7 @@ static uint64_t static_reserve(const struct vp_scenario *s) {
 /* 1 - reserve / total with three decimals, in parts per billion. SGLang asks the driver. */
 static uint64_t static_share(const struct vp_scenario *s, uint64_t reserve) {
     enum { STEP = BILLION / 1000 };
-    bool given = vp_finish_is_given(s, VP_F_MEMORY) || s->hardware.gpu.driver_mib == 0;
+    bool given = vp_scenario_is_given(s, VP_F_MEMORY) || s->hardware.gpu.driver_mib == 0;
     uint64_t total = given ? s->hardware.memory_bytes : s->hardware.gpu.driver_mib << 20;
     uint64_t left = total > reserve ? vp_mul_div(total - reserve, BILLION, total) : 0;
     return (left + STEP / 2) / STEP * STEP;
@@ -170,7 +163,7 @@ static void resolve_fraction(struct vp_ctx *ctx, struct vp_scenario *s) {
 static void resolve_sglang_batch(struct vp_scenario *s) {
     static const char ON_CARD[] = "the default of this version on this card";
     struct vp_engine *e = &s->engine;
-    if (!vp_finish_is_given(s, VP_F_CHUNKED_PREFILL))
+    if (!vp_scenario_is_given(s, VP_F_CHUNKED_PREFILL))
         e->chunked_prefill = e->rules.default_chunked;
     if (e->chunked_prefill)
         vp_finish_number(s, VP_F_BATCHED_TOKENS, &e->max_batched_tokens,
@@ -190,19 +183,20 @@ static void resolve_pools(struct vp_scenario *s) {
     struct vp_rules *rules = &e->rules;
     bool part = has_block(s->model, keeps_part);
     if (part)
-        set_flag(s, VP_F_HYBRID_OFF, &e->hybrid_off, !rules->window_groups,
-                 rules->window_groups ? "window layers have a pool of their own"
-                                      : "this version keeps all tokens in this model's window "
-                                        "layers");
+        vp_finish_flag(s, VP_F_HYBRID_OFF, &e->hybrid_off, !rules->window_groups,
+                       rules->window_groups
+                           ? "window layers have a pool of their own"
+                           : "this version keeps all tokens in this model's window "
+                             "layers");
     if (part && !e->hybrid_off && rules->window_groups)
         vp_finish_number(s, VP_F_WINDOW_SHARE, &e->window_share_ppb, rules->window_share_ppb,
                          VP_ORIGIN_DEFAULT, VERSION);
     if (has_block(s->model, is_linear))
         vp_finish_number(s, VP_F_STATE_SHARE, &e->state_share_ppb, rules->state_share_ppb,
                          VP_ORIGIN_DEFAULT, VERSION);
-    if (vp_finish_is_given(s, VP_F_WINDOW_SHARE))
+    if (vp_scenario_is_given(s, VP_F_WINDOW_SHARE))
         rules->window_share_ppb = e->window_share_ppb;
-    if (vp_finish_is_given(s, VP_F_STATE_SHARE))
+    if (vp_scenario_is_given(s, VP_F_STATE_SHARE))
         rules->state_share_ppb = e->state_share_ppb;
 }
 
@@ -212,8 +206,9 @@ static void finish_sglang(struct vp_ctx *ctx, struct vp_scenario *s) {
     uint64_t running = e->max_running / vp_max(s->parallel.attention_data, 1);
     vp_finish_number(s, VP_F_BLOCK_SIZE, &e->block_size, e->rules.block_size, VP_ORIGIN_DEFAULT,
                      VERSION);
-    set_flag(s, VP_F_EAGER, &e->enforce_eager, false, "graphs are captured");
-    set_flag(s, VP_F_PREFIX_CACHING, &e->prefix_caching, e->rules.default_prefix_caching, VERSION);
+    vp_finish_flag(s, VP_F_EAGER, &e->enforce_eager, false, "graphs are captured");
+    vp_finish_flag(s, VP_F_PREFIX_CACHING, &e->prefix_caching, e->rules.default_prefix_caching,
+                   VERSION);
     resolve_sglang_batch(s);
     resolve_fraction(ctx, s);
     if (running > 0 && running < e->max_num_seqs) /* the fraction does not know of it */

@@ -12,15 +12,11 @@
 
 /* ---- precision ---- */
 
-static bool is_plain(enum vp_dtype dtype) {
-    return dtype == VP_DTYPE_BF16 || dtype == VP_DTYPE_FP16 || dtype == VP_DTYPE_FP32;
-}
-
 static uint64_t width_of(enum vp_dtype dtype) { return vp_dtype_bytes(dtype, vp_sum(1)).v; }
 
 /* transformers before 5 has fp32 weights unless torch_dtype says something, if only "auto". */
 static bool loads_fp32(const struct vp_scenario *s) {
-    return s->engine.rules.loads_fp32 && !vp_finish_is_given(s, VP_F_COMPUTE) &&
+    return s->engine.rules.loads_fp32 && !vp_scenario_is_given(s, VP_F_COMPUTE) &&
            vp_name_eq(s->precision.weights, "checkpoint") && !vp_model_is_quantised(s->model);
 }
 
@@ -32,7 +28,7 @@ static const char *derive_compute(struct vp_ctx *ctx, struct vp_scenario *s) {
     const char *engine = s->engine.name;
     bool server = s->engine.kind != VP_ENGINE_TRANSFORMERS;
     p->compute = model;
-    if (is_plain(weights)) {
+    if (vp_dtype_is_plain(weights)) {
         p->compute = weights;
         return vp_arena_printf(ctx->arena, "%s computes in the type of unquantised weights",
                                engine);
@@ -46,7 +42,7 @@ static const char *derive_compute(struct vp_ctx *ctx, struct vp_scenario *s) {
         return vp_arena_printf(
             ctx->arena, "%s loads fp32 models in 16 bit unless dtype says otherwise", engine);
     }
-    if (!is_plain(model)) {
+    if (!vp_dtype_is_plain(model)) {
         p->compute = VP_DTYPE_BF16;
         return "the model's description names no type to compute in";
     }
@@ -61,7 +57,7 @@ static void resolve_compute(struct vp_ctx *ctx, struct vp_scenario *s) {
         return;
     }
     /* The type is given, so the weights take it too; half of them cannot stay 32 bit wide. */
-    if (!is_plain(weights) || width_of(weights) == width_of(p->compute))
+    if (!vp_dtype_is_plain(weights) || width_of(weights) == width_of(p->compute))
         return;
     vp_diag_add(ctx->diags, VP_D_CONTRADICTION, &s->source[VP_F_WEIGHTS].pos,
                 "precision.weights is %s, but the compute type is %s", p->weights,
@@ -87,7 +83,7 @@ static void set_state_dtype(struct vp_scenario *s) {
 enum vp_status vp_finish_precision(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_precision *p = &s->precision;
     enum vp_status status = VP_OK;
-    if (!vp_finish_is_given(s, VP_F_WEIGHTS)) {
+    if (!vp_scenario_is_given(s, VP_F_WEIGHTS)) {
         p->weights = "checkpoint";
         vp_finish_note(s, VP_F_WEIGHTS, VP_ORIGIN_DEFAULT, "as stored in the checkpoint");
     }
@@ -108,7 +104,7 @@ enum vp_status vp_finish_precision(struct vp_ctx *ctx, struct vp_scenario *s) {
 enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_engine_profile *profile,
                                  struct vp_scenario *s) {
     struct vp_engine *engine = &s->engine;
-    if (!vp_finish_is_given(s, VP_F_VERSION)) {
+    if (!vp_scenario_is_given(s, VP_F_VERSION)) {
         enum vp_status status = vp_engine_newest(ctx, &engine->version_text, profile, engine->name);
         if (status != VP_OK)
             return status;
@@ -129,8 +125,9 @@ enum vp_status vp_finish_version(struct vp_ctx *ctx, struct vp_engine_profile *p
 
 /* Prompt and answer of `generate`, where both are given. */
 static bool is_prompt_and_output(const struct vp_scenario *s) {
-    return s->engine.kind == VP_ENGINE_TRANSFORMERS && vp_finish_is_given(s, VP_F_PROMPT_TOKENS) &&
-           vp_finish_is_given(s, VP_F_OUTPUT_TOKENS) &&
+    return s->engine.kind == VP_ENGINE_TRANSFORMERS &&
+           vp_scenario_is_given(s, VP_F_PROMPT_TOKENS) &&
+           vp_scenario_is_given(s, VP_F_OUTPUT_TOKENS) &&
            s->serve.output_tokens <= UINT64_MAX - s->serve.prompt_tokens;
 }
 
@@ -142,7 +139,7 @@ static void resolve_generate_length(struct vp_scenario *s) {
     if (is_prompt_and_output(s))
         vp_finish_number(s, VP_F_CONTEXT, context, s->serve.prompt_tokens + s->serve.output_tokens,
                          VP_ORIGIN_DERIVED, "prompt_tokens + output_tokens");
-    else if (vp_finish_is_given(s, VP_F_MAX_MODEL_LEN))
+    else if (vp_scenario_is_given(s, VP_F_MAX_MODEL_LEN))
         vp_finish_number(s, VP_F_CONTEXT, context, s->engine.max_model_len, VP_ORIGIN_DERIVED,
                          vp_field_label(s->engine.kind, VP_F_MAX_MODEL_LEN));
     else
@@ -155,7 +152,7 @@ static void resolve_generate_length(struct vp_scenario *s) {
 static void resolve_max_model_len(struct vp_ctx *ctx, struct vp_scenario *s) {
     uint64_t *length = &s->engine.max_model_len, model = s->model->max_position;
     const char *engine = s->engine.name;
-    if (vp_finish_is_given(s, VP_F_CONTEXT)) {
+    if (vp_scenario_is_given(s, VP_F_CONTEXT)) {
         const char *why = "serve.context";
         if (model > 0)
             why = vp_arena_printf(ctx->arena,
@@ -166,7 +163,7 @@ static void resolve_max_model_len(struct vp_ctx *ctx, struct vp_scenario *s) {
         vp_finish_number(
             s, VP_F_MAX_MODEL_LEN, length, model, VP_ORIGIN_DEFAULT,
             vp_arena_printf(ctx->arena, "the model's own limit, as %s takes it", engine));
-    } else if (!vp_finish_is_given(s, VP_F_MAX_MODEL_LEN)) {
+    } else if (!vp_scenario_is_given(s, VP_F_MAX_MODEL_LEN)) {
         vp_diag_add(ctx->diags, VP_D_MISSING_VALUE, &s->model->pos,
                     "serve.context is missing, and the model's description names no limit");
         vp_diag_hint(ctx->diags, "--context 8192, or serve: {context: 8192}");
@@ -176,7 +173,7 @@ static void resolve_max_model_len(struct vp_ctx *ctx, struct vp_scenario *s) {
 static void resolve_context(struct vp_ctx *ctx, struct vp_scenario *s) {
     enum { USUAL = 8192 };
     uint64_t *context = &s->serve.context, limit = s->engine.max_model_len;
-    if (vp_finish_is_given(s, VP_F_MAX_MODEL_LEN))
+    if (vp_scenario_is_given(s, VP_F_MAX_MODEL_LEN))
         vp_finish_number(s, VP_F_CONTEXT, context, limit, VP_ORIGIN_DERIVED,
                          vp_field_label(s->engine.kind, VP_F_MAX_MODEL_LEN));
     else

@@ -91,10 +91,10 @@ static void finish_lora(struct vp_ctx *ctx, struct vp_scenario *s) {
     bool flags = s->source[VP_F_LORA_SLOTS].origin == VP_ORIGIN_FLAG ||
                  s->source[VP_F_LORA_RANK].origin == VP_ORIGIN_FLAG;
 
-    if (!vp_finish_is_given(s, VP_F_ENABLE_LORA)) {
+    if (!vp_scenario_is_given(s, VP_F_ENABLE_LORA)) {
         const char *paths = vp_engine_arg(&s->engine, "lora_paths");
         lora->enabled =
-            neutral || flags || (sglang && (paths || vp_finish_is_given(s, VP_F_LORA_RANK)));
+            neutral || flags || (sglang && (paths || vp_scenario_is_given(s, VP_F_LORA_RANK)));
         if (lora->enabled)
             vp_finish_note(s, VP_F_ENABLE_LORA, VP_ORIGIN_DERIVED, "slots are asked for");
     } else if (!lora->enabled && neutral) {

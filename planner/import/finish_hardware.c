@@ -33,9 +33,9 @@ static enum vp_status no_gpu(struct vp_ctx *ctx, const struct vp_scenario *s, en
 static enum vp_status resolve_gpu(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_hardware *hw = &s->hardware;
     const struct vp_pos *pos = &s->source[VP_F_GPU].pos;
-    if (vp_finish_is_given(s, VP_F_COUNT) && hw->count == 0)
+    if (vp_scenario_is_given(s, VP_F_COUNT) && hw->count == 0)
         return no_gpu(ctx, s, VP_F_COUNT);
-    if (!vp_finish_is_given(s, VP_F_GPU))
+    if (!vp_scenario_is_given(s, VP_F_GPU))
         return no_gpu(ctx, s, VP_F_GPU);
     if (!hw->gpu.id) {
         enum vp_status status = read_named(ctx, &hw->gpu, hw->gpu_name, *pos);
@@ -104,7 +104,7 @@ static enum vp_status no_total(struct vp_ctx *ctx, const struct vp_scenario *s) 
  * that is the larger one, else what the firmware sets aside (profiles/gpus, strix-halo-note). */
 static bool take_pools(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_hardware *hw = &s->hardware;
-    bool given = vp_finish_is_given(s, VP_F_CARVE_OUT) || vp_finish_is_given(s, VP_F_GTT);
+    bool given = vp_scenario_is_given(s, VP_F_CARVE_OUT) || vp_scenario_is_given(s, VP_F_GTT);
     if (hw->gpu.gtt_ppb == 0 || !given || vp_max(hw->carve_out_bytes, hw->gtt_bytes) == 0)
         return false;
     hw->memory_bytes = vp_max(hw->carve_out_bytes, hw->gtt_bytes);
@@ -162,7 +162,7 @@ static enum vp_status given_memory(struct vp_ctx *ctx, struct vp_scenario *s) {
 static enum vp_status resolve_memory(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_hardware *hw = &s->hardware;
     const struct vp_gpu *gpu = &hw->gpu;
-    if (vp_finish_is_given(s, VP_F_MEMORY))
+    if (vp_scenario_is_given(s, VP_F_MEMORY))
         return given_memory(ctx, s);
     if (take_pools(ctx, s))
         return VP_OK;
@@ -248,12 +248,12 @@ enum vp_status vp_finish_hardware(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_hardware *hw = &s->hardware;
     if (hw->group_count > 0)
         return resolve_groups(ctx, s);
-    if (vp_engine_is_llama(s->engine.kind) && vp_finish_is_given(s, VP_F_COUNT) && hw->count == 0)
+    if (vp_engine_is_llama(s->engine.kind) && vp_scenario_is_given(s, VP_F_COUNT) && hw->count == 0)
         return take_processor(ctx, s);
     enum vp_status status = resolve_gpu(ctx, s);
     if (status != VP_OK)
         return status;
-    bool mode = vp_finish_is_given(s, VP_F_PARTITION);
+    bool mode = vp_scenario_is_given(s, VP_F_PARTITION);
     status = vp_gpu_partition(ctx, &hw->gpu, hw->partition, hw->memory_partition,
                               &s->source[mode ? VP_F_PARTITION : VP_F_MEMORY_PARTITION].pos);
     if (status == VP_OK)

@@ -27,7 +27,7 @@ static void check_expert(struct vp_ctx *ctx, const struct vp_scenario *s, uint64
     const struct vp_engine *e = &s->engine;
     bool sglang = e->kind == VP_ENGINE_SGLANG; /* groups of ranks may share an expert's width */
     bool whole = sglang ? all % p->expert == 0 : p->expert == all;
-    if (vp_finish_is_given(s, VP_F_EXPERT_PARALLEL) && e->expert_parallel != (p->expert > 1) &&
+    if (vp_scenario_is_given(s, VP_F_EXPERT_PARALLEL) && e->expert_parallel != (p->expert > 1) &&
         all > 1) {
         vp_diag_add(ctx->diags, VP_D_CONTRADICTION, &s->source[VP_F_EXPERT_PARALLEL].pos,
                     "%s is %s, but parallel.expert is %" PRIu64,
@@ -52,7 +52,7 @@ static void resolve_expert(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_parallel *p = &s->parallel;
     bool vllm = s->engine.kind == VP_ENGINE_VLLM, on = s->engine.expert_parallel;
     uint64_t all = vp_expert_ranks(s);
-    if (vp_finish_is_given(s, VP_F_EXPERT)) {
+    if (vp_scenario_is_given(s, VP_F_EXPERT)) {
         check_expert(ctx, s, all);
     } else {
         p->expert = on ? all : 1;
@@ -61,7 +61,7 @@ static void resolve_expert(struct vp_ctx *ctx, struct vp_scenario *s) {
                        : vllm ? "vllm deals experts over tensor x data ranks"
                               : "sglang deals experts over the tensor ranks");
     }
-    if (vp_finish_is_given(s, VP_F_EXPERT_PARALLEL))
+    if (vp_scenario_is_given(s, VP_F_EXPERT_PARALLEL))
         return;
     s->engine.expert_parallel = p->expert > 1;
     if (vllm)
@@ -76,9 +76,10 @@ void vp_finish_parallel(struct vp_ctx *ctx, struct vp_scenario *s) {
         vp_finish_train_parallel(s);
         return;
     }
-    bool attention = s->engine.kind == VP_ENGINE_VLLM && vp_finish_is_given(s, VP_F_ATTENTION_DATA);
-    bool asked = vp_finish_is_given(s, VP_F_TENSOR) || vp_finish_is_given(s, VP_F_PIPELINE) ||
-                 vp_finish_is_given(s, VP_F_DATA) || attention;
+    bool attention =
+        s->engine.kind == VP_ENGINE_VLLM && vp_scenario_is_given(s, VP_F_ATTENTION_DATA);
+    bool asked = vp_scenario_is_given(s, VP_F_TENSOR) || vp_scenario_is_given(s, VP_F_PIPELINE) ||
+                 vp_scenario_is_given(s, VP_F_DATA) || attention;
     vp_finish_number(s, VP_F_TENSOR, &p->tensor, 1, VP_ORIGIN_DEFAULT, ONE);
     vp_finish_number(s, VP_F_PIPELINE, &p->pipeline, 1, VP_ORIGIN_DEFAULT, ONE);
     vp_finish_number(

@@ -88,24 +88,20 @@ static void read_shares(struct vp_ctx *ctx, struct vp_scenario *s) {
 static void read_words(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_llama *l = &s->llama;
 
-    if (vp_finish_is_given(s, VP_F_FLASH_ATTN))
+    if (vp_scenario_is_given(s, VP_F_FLASH_ATTN))
         read_flash(ctx, s);
-    if (vp_finish_is_given(s, VP_F_SPLIT_MODE))
+    if (vp_scenario_is_given(s, VP_F_SPLIT_MODE))
         read_split(ctx, s);
     else
         l->split_name = "layer";
-    if (vp_finish_is_given(s, VP_F_TENSOR_SPLIT))
+    if (vp_scenario_is_given(s, VP_F_TENSOR_SPLIT))
         read_shares(ctx, s);
 }
 
 /* ---- formats ---- */
 
-static bool is_plain(enum vp_dtype dtype) {
-    return dtype == VP_DTYPE_FP16 || dtype == VP_DTYPE_BF16 || dtype == VP_DTYPE_FP32;
-}
-
 static bool is_cache_type(enum vp_dtype dtype) {
-    return is_plain(dtype) || dtype == VP_DTYPE_Q8_0 || dtype == VP_DTYPE_Q4_0 ||
+    return vp_dtype_is_plain(dtype) || dtype == VP_DTYPE_Q8_0 || dtype == VP_DTYPE_Q4_0 ||
            dtype == VP_DTYPE_Q4_1 || dtype == VP_DTYPE_Q5_0 || dtype == VP_DTYPE_Q5_1 ||
            dtype == VP_DTYPE_IQ4_NL;
 }
@@ -113,9 +109,9 @@ static bool is_cache_type(enum vp_dtype dtype) {
 static void set_cache_type(struct vp_ctx *ctx, struct vp_scenario *s, enum vp_field field,
                            enum vp_dtype *type) {
     enum vp_dtype neutral = s->precision.kv_cache;
-    bool both = vp_finish_is_given(s, VP_F_KV_DTYPE) && neutral != VP_DTYPE_UNSET;
+    bool both = vp_scenario_is_given(s, VP_F_KV_DTYPE) && neutral != VP_DTYPE_UNSET;
 
-    if (vp_finish_is_given(s, field) && *type != VP_DTYPE_UNSET) {
+    if (vp_scenario_is_given(s, field) && *type != VP_DTYPE_UNSET) {
         if (both && *type != neutral) {
             vp_diag_add(ctx->diags, VP_D_CONTRADICTION, &s->source[field].pos,
                         "%s is %s, but precision.kv_cache is %s",
@@ -140,7 +136,7 @@ static void set_cache_type(struct vp_ctx *ctx, struct vp_scenario *s, enum vp_fi
 static void set_formats(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_precision *p = &s->precision;
 
-    if (!vp_finish_is_given(s, VP_F_WEIGHTS)) {
+    if (!vp_scenario_is_given(s, VP_F_WEIGHTS)) {
         p->weights = "checkpoint";
         vp_finish_note(s, VP_F_WEIGHTS, VP_ORIGIN_DEFAULT, "as stored in the file");
     }
@@ -150,7 +146,7 @@ static void set_formats(struct vp_ctx *ctx, struct vp_scenario *s) {
     }
     set_cache_type(ctx, s, VP_F_CACHE_TYPE_K, &s->llama.type_k);
     set_cache_type(ctx, s, VP_F_CACHE_TYPE_V, &s->llama.type_v);
-    if (!vp_finish_is_given(s, VP_F_KV_DTYPE) || p->kv_cache == VP_DTYPE_UNSET) {
+    if (!vp_scenario_is_given(s, VP_F_KV_DTYPE) || p->kv_cache == VP_DTYPE_UNSET) {
         p->kv_cache = s->llama.type_k;
         vp_finish_note(s, VP_F_KV_DTYPE, VP_ORIGIN_DERIVED,
                        vp_field_label(s->engine.kind, VP_F_CACHE_TYPE_K));
@@ -162,8 +158,8 @@ static void set_formats(struct vp_ctx *ctx, struct vp_scenario *s) {
 static void set_slots(struct vp_scenario *s) {
     const struct vp_llama_rules *rules = &s->engine.rules.llama;
     struct vp_llama *l = &s->llama;
-    bool given = vp_finish_is_given(s, VP_F_LLAMA_SLOTS);
-    bool wanted = vp_finish_is_given(s, VP_F_CONCURRENCY);
+    bool given = vp_scenario_is_given(s, VP_F_LLAMA_SLOTS);
+    bool wanted = vp_scenario_is_given(s, VP_F_CONCURRENCY);
 
     if (!given && wanted)
         vp_finish_number(s, VP_F_LLAMA_SLOTS, &l->slots, s->serve.concurrency, VP_ORIGIN_DERIVED,
@@ -175,7 +171,7 @@ static void set_slots(struct vp_scenario *s) {
         s->serve.concurrency = l->slots;
         vp_finish_note(s, VP_F_CONCURRENCY, VP_ORIGIN_DERIVED, "every slot is busy");
     }
-    if (!vp_finish_is_given(s, VP_F_KV_UNIFIED)) {
+    if (!vp_scenario_is_given(s, VP_F_KV_UNIFIED)) {
         l->unified = rules->always_unified || (!given && !wanted && rules->default_unified);
         vp_finish_note(s, VP_F_KV_UNIFIED, VP_ORIGIN_DEFAULT,
                        l->unified ? "this version's server shares the cache"
@@ -213,8 +209,8 @@ static bool context_from_model(struct vp_ctx *ctx, struct vp_scenario *s, bool a
  * share one cache are not taken to be all full unless serve.concurrency says so. */
 static bool set_context(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_llama *l = &s->llama;
-    bool given = vp_finish_is_given(s, VP_F_CTX_SIZE);
-    bool wanted = vp_finish_is_given(s, VP_F_CONTEXT);
+    bool given = vp_scenario_is_given(s, VP_F_CTX_SIZE);
+    bool wanted = vp_scenario_is_given(s, VP_F_CONTEXT);
 
     if (given && l->context == 0 && !wanted)
         return context_from_model(ctx, s, true);
@@ -222,7 +218,7 @@ static bool set_context(struct vp_ctx *ctx, struct vp_scenario *s) {
         return true;
     if (!wanted)
         return context_from_model(ctx, s, false);
-    bool one = l->unified && !vp_finish_is_given(s, VP_F_CONCURRENCY);
+    bool one = l->unified && !vp_scenario_is_given(s, VP_F_CONCURRENCY);
     struct vp_sum total = vp_sum_mul(vp_sum(s->serve.context), one ? 1 : l->slots);
     l->context = total.overflow ? UINT64_MAX : total.v;
     vp_finish_note(s, VP_F_CTX_SIZE, VP_ORIGIN_DERIVED,
@@ -266,8 +262,8 @@ static void check_context(struct vp_ctx *ctx, struct vp_scenario *s) {
 static void set_layers(struct vp_scenario *s) {
     const struct vp_llama_rules *rules = &s->engine.rules.llama;
     struct vp_llama *l = &s->llama;
-    bool given = vp_finish_is_given(s, VP_F_N_GPU_LAYERS);
-    bool context = vp_finish_is_given(s, VP_F_CTX_SIZE) || vp_finish_is_given(s, VP_F_CONTEXT);
+    bool given = vp_scenario_is_given(s, VP_F_N_GPU_LAYERS);
+    bool context = vp_scenario_is_given(s, VP_F_CTX_SIZE) || vp_scenario_is_given(s, VP_F_CONTEXT);
 
     l->fit_layers = rules->fit && !given && s->hardware.count > 0;
     l->fit_context = l->fit_layers && !context;
@@ -298,18 +294,18 @@ static void set_switches(struct vp_scenario *s) {
                      s->engine.kind == VP_ENGINE_OLLAMA ? "ollama's default" : DEFAULT);
     vp_finish_number(s, VP_F_LLAMA_UBATCH, &l->ubatch, vp_min(512, l->batch), VP_ORIGIN_DEFAULT,
                      DEFAULT);
-    if (!vp_finish_is_given(s, VP_F_FLASH_ATTN)) {
+    if (!vp_scenario_is_given(s, VP_F_FLASH_ATTN)) {
         l->flash = rules->default_flash ? VP_FLASH_AUTO : VP_FLASH_OFF;
         l->flash_name = rules->default_flash ? "auto" : "off";
         vp_finish_note(s, VP_F_FLASH_ATTN, VP_ORIGIN_DEFAULT,
                        rules->default_flash ? "on wherever the backend can"
                                             : "this version's default");
     }
-    if (!vp_finish_is_given(s, VP_F_LLAMA_MMAP)) {
+    if (!vp_scenario_is_given(s, VP_F_LLAMA_MMAP)) {
         l->mmap = true;
         vp_finish_note(s, VP_F_LLAMA_MMAP, VP_ORIGIN_DEFAULT, DEFAULT);
     }
-    if (!vp_finish_is_given(s, VP_F_EMBEDDINGS) && rules->embeddings) {
+    if (!vp_scenario_is_given(s, VP_F_EMBEDDINGS) && rules->embeddings) {
         l->embeddings = true;
         vp_finish_note(s, VP_F_EMBEDDINGS, VP_ORIGIN_DEFAULT, "this version's runner does so");
     }
@@ -323,7 +319,7 @@ static void check_parallel(struct vp_ctx *ctx, struct vp_scenario *s) {
                               s->parallel.expert, s->parallel.context,  s->parallel.attention_data};
 
     for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
-        if (!vp_finish_is_given(s, SIZES[i]))
+        if (!vp_scenario_is_given(s, SIZES[i]))
             s->source[SIZES[i]].origin = VP_ORIGIN_UNSET; /* nothing that anybody assumes */
         if (s->source[SIZES[i]].origin == VP_ORIGIN_UNSET || sizes[i] < 2)
             continue;

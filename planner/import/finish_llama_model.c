@@ -94,7 +94,7 @@ static bool add_override(struct vp_ctx *ctx, struct vp_scenario *s, const char *
 static bool set_overrides(struct vp_ctx *ctx, struct vp_scenario *s) {
     const char *at = s->llama.override_text;
 
-    if (!vp_finish_is_given(s, VP_F_OVERRIDE_TENSOR) || !at)
+    if (!vp_scenario_is_given(s, VP_F_OVERRIDE_TENSOR) || !at)
         return true;
     while (*at) {
         size_t n = strcspn(at, ",");
@@ -121,7 +121,7 @@ static enum vp_status read_encoder(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_sum bytes = vp_sum(0);
     struct vp_gguf file;
 
-    if (!vp_finish_is_given(s, VP_F_MMPROJ) || !l->mmproj)
+    if (!vp_scenario_is_given(s, VP_F_MMPROJ) || !l->mmproj)
         return VP_OK;
     enum vp_status status = vp_gguf_read(ctx, &file, path_of(ctx, source, l->mmproj));
     if (status != VP_OK)

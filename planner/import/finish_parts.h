@@ -6,11 +6,6 @@
 #include "planner/import/engine_profile.h"
 #include "planner/model/scenario.h"
 
-/* Written by the user, in the file or on the command line. */
-static inline bool vp_finish_is_given(const struct vp_scenario *scenario, enum vp_field field) {
-    return scenario->source[field].origin >= VP_ORIGIN_FILE;
-}
-
 /* Says where a value comes from that was just set. */
 static inline void vp_finish_note(struct vp_scenario *scenario, enum vp_field field,
                                   enum vp_origin origin, const char *why) {
@@ -21,11 +16,20 @@ static inline void vp_finish_note(struct vp_scenario *scenario, enum vp_field fi
 static inline bool vp_finish_number(struct vp_scenario *scenario, enum vp_field field,
                                     uint64_t *member, uint64_t value, enum vp_origin origin,
                                     const char *why) {
-    if (vp_finish_is_given(scenario, field))
+    if (vp_scenario_is_given(scenario, field))
         return false;
     *member = value;
     vp_finish_note(scenario, field, origin, why);
     return true;
+}
+
+/* The same for a switch, by default. */
+static inline void vp_finish_flag(struct vp_scenario *scenario, enum vp_field field, bool *member,
+                                  bool value, const char *why) {
+    if (vp_scenario_is_given(scenario, field))
+        return;
+    *member = value;
+    vp_finish_note(scenario, field, VP_ORIGIN_DEFAULT, why);
 }
 
 void vp_finish_parallel(struct vp_ctx *ctx, struct vp_scenario *scenario);

@@ -29,7 +29,7 @@ static int choose(struct vp_ctx *ctx, struct vp_scenario *s, enum vp_field field
                   const char **member, const char *const *words, int count, int usual,
                   const char *why) {
     struct vp_buf known = {.arena = ctx->arena};
-    if (!vp_finish_is_given(s, field)) {
+    if (!vp_scenario_is_given(s, field)) {
         *member = words[usual];
         vp_finish_note(s, field, VP_ORIGIN_DEFAULT, why);
         return usual;
@@ -47,14 +47,6 @@ static int choose(struct vp_ctx *ctx, struct vp_scenario *s, enum vp_field field
     return usual;
 }
 
-static void set_flag(struct vp_scenario *s, enum vp_field field, bool *member, bool value,
-                     const char *why) {
-    if (vp_finish_is_given(s, field))
-        return;
-    *member = value;
-    vp_finish_note(s, field, VP_ORIGIN_DEFAULT, why);
-}
-
 /* A switch among the framework's arguments. */
 static bool says(const struct vp_scenario *s, const char *key) {
     const char *value = vp_engine_arg(&s->engine, key);
@@ -67,13 +59,9 @@ static const char *usual_of(struct vp_ctx *ctx, const struct vp_scenario *s) {
 
 /* ---- types ---- */
 
-static bool is_plain(enum vp_dtype dtype) {
-    return dtype == VP_DTYPE_BF16 || dtype == VP_DTYPE_FP16 || dtype == VP_DTYPE_FP32;
-}
-
 static void set_dtype(struct vp_scenario *s, enum vp_field field, enum vp_dtype *member,
                       enum vp_dtype value, const char *why) {
-    if (vp_finish_is_given(s, field))
+    if (vp_scenario_is_given(s, field))
         return;
     *member = value;
     vp_finish_note(s, field, VP_ORIGIN_DERIVED, why);
@@ -86,9 +74,9 @@ static void resolve_compute(struct vp_scenario *s) {
         bool half = says(s, "bf16") || says(s, "fp16");
         bool casts = half && s->parallel.fsdp; /* fp32 shards, gathered in 16 bit */
         p->compute = t->parameters != VP_DTYPE_UNSET && !casts ? t->parameters
-                     : half                      ? (says(s, "bf16") ? VP_DTYPE_BF16 : VP_DTYPE_FP16)
-                     : is_plain(s->model->dtype) ? s->model->dtype
-                                                 : VP_DTYPE_BF16;
+                     : half ? (says(s, "bf16") ? VP_DTYPE_BF16 : VP_DTYPE_FP16)
+                     : vp_dtype_is_plain(s->model->dtype) ? s->model->dtype
+                                                          : VP_DTYPE_BF16;
         vp_finish_note(s, VP_F_COMPUTE, VP_ORIGIN_DERIVED,
                        t->parameters != VP_DTYPE_UNSET && !casts ? "train.dtype.parameters"
                        : half                                    ? "the framework's own switch"
@@ -116,7 +104,7 @@ static void resolve_types(struct vp_ctx *ctx, struct vp_scenario *s) {
               mixed && half ? why : "the type of the parameters");
     if (mixed && half)
         set_dtype(s, VP_F_TRAIN_MASTER, &t->master, VP_DTYPE_FP32, why);
-    if (!vp_finish_is_given(s, VP_F_AUTOCAST) && s->engine.kind == VP_ENGINE_TRANSFORMERS &&
+    if (!vp_scenario_is_given(s, VP_F_AUTOCAST) && s->engine.kind == VP_ENGINE_TRANSFORMERS &&
         (says(s, "bf16") || says(s, "fp16")) && t->parameters == VP_DTYPE_FP32 && !s->parallel.fsdp)
         set_dtype(s, VP_F_AUTOCAST, &t->autocast, says(s, "bf16") ? VP_DTYPE_BF16 : VP_DTYPE_FP16,
                   "bf16 or fp16 of Trainer");
@@ -125,7 +113,7 @@ static void resolve_types(struct vp_ctx *ctx, struct vp_scenario *s) {
 static enum vp_status resolve_weights(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_precision *p = &s->precision;
     enum vp_status status = VP_OK;
-    if (!vp_finish_is_given(s, VP_F_WEIGHTS)) {
+    if (!vp_scenario_is_given(s, VP_F_WEIGHTS)) {
         p->weights = "checkpoint";
         vp_finish_note(s, VP_F_WEIGHTS, VP_ORIGIN_DEFAULT, "as stored in the checkpoint");
     }
@@ -162,8 +150,8 @@ static void resolve_adapters(struct vp_ctx *ctx, struct vp_scenario *s) {
     bool some = false;
     if (!lora->enabled) {
         if (s->source[VP_F_INPUT_GRAD].origin == VP_ORIGIN_UNSET)
-            set_flag(s, VP_F_INPUT_GRAD, &t->input_grad, !s->model->embedding || !t->frozen,
-                     "a trained embedding, or none before it");
+            vp_finish_flag(s, VP_F_INPUT_GRAD, &t->input_grad, !s->model->embedding || !t->frozen,
+                           "a trained embedding, or none before it");
         return;
     }
     t->frozen = true;
@@ -182,9 +170,9 @@ static void resolve_adapters(struct vp_ctx *ctx, struct vp_scenario *s) {
         vp_diag_hint(ctx->diags, "targets: all-linear, or [q_proj, v_proj]");
     }
     bool needs = !s->model->embedding || t->recompute.kind != VP_RECOMPUTE_NONE;
-    set_flag(s, VP_F_INPUT_GRAD, &t->input_grad, needs,
-             needs ? "recomputation, or an input that is an activation, asks for it"
-                   : "behind a frozen embedding it needs none");
+    vp_finish_flag(s, VP_F_INPUT_GRAD, &t->input_grad, needs,
+                   needs ? "recomputation, or an input that is an activation, asks for it"
+                         : "behind a frozen embedding it needs none");
 }
 
 /* ---- implementations ---- */
@@ -234,11 +222,12 @@ static void resolve_ops(struct vp_ctx *ctx, struct vp_scenario *s) {
     ops->loss = (enum vp_loss_impl)choose(ctx, s, VP_F_OPS_LOSS, &t->loss_name, LOSS, 4,
                                           loss ? VP_LOSS_FUSED : VP_LOSS_UNFUSED, why);
     ops->expert_load_ppb = expert_load(s);
-    set_flag(s, VP_F_OPS_UPCAST, &ops->logits_upcast, true, why);
-    set_flag(s, VP_F_OPS_REFERENCED, &ops->logits_referenced,
-             s->engine.kind == VP_ENGINE_TRANSFORMERS, why);
-    set_flag(s, VP_F_OPS_REPEAT_KV, &ops->repeat_kv,
-             s->engine.kind == VP_ENGINE_TRANSFORMERS && ops->attention != VP_IMPL_FLASH, why);
+    vp_finish_flag(s, VP_F_OPS_UPCAST, &ops->logits_upcast, true, why);
+    vp_finish_flag(s, VP_F_OPS_REFERENCED, &ops->logits_referenced,
+                   s->engine.kind == VP_ENGINE_TRANSFORMERS, why);
+    vp_finish_flag(s, VP_F_OPS_REPEAT_KV, &ops->repeat_kv,
+                   s->engine.kind == VP_ENGINE_TRANSFORMERS && ops->attention != VP_IMPL_FLASH,
+                   why);
     if (megatron && (drops(s, "hidden_dropout") || drops(s, "attention_dropout")))
         vp_finish_number(s, VP_F_OPS_DROPOUT, &ops->dropout_ppb, 100000000, VP_ORIGIN_DERIVED,
                          "hidden_dropout, attention_dropout: that there is some");
@@ -294,7 +283,7 @@ static void resolve_megatron(struct vp_scenario *s) {
     const char *granularity = vp_engine_arg(&s->engine, "recompute_granularity");
     const char *method = vp_engine_arg(&s->engine, "recompute_method");
     uint64_t layers = number_of(s, "recompute_num_layers", 1);
-    if (!granularity || vp_finish_is_given(s, VP_F_RECOMPUTE))
+    if (!granularity || vp_scenario_is_given(s, VP_F_RECOMPUTE))
         return;
     *out = (struct vp_recompute){.kind = VP_RECOMPUTE_NONE};
     if (vp_text_eq(granularity, "selective")) {
@@ -354,10 +343,36 @@ static void resolve_lengths(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_train *t = &s->train;
     vp_finish_number(s, VP_F_MICRO_BATCH, &t->micro_batch, 1, VP_ORIGIN_DEFAULT,
                      "one sequence per pass");
-    if (vp_finish_is_given(s, VP_F_SEQUENCE_LENGTH))
+    if (vp_scenario_is_given(s, VP_F_SEQUENCE_LENGTH))
         return;
     vp_diag_add(ctx->diags, VP_D_MISSING_VALUE, &s->model->pos, "train.sequence_length is missing");
     vp_diag_hint(ctx->diags, "--seq 4096, or train: {sequence_length: 4096}");
+}
+
+/* Rotary positions go on beyond what was trained; a learned vector that is not there cannot be
+ * looked up. */
+static void check_length(struct vp_ctx *ctx, const struct vp_scenario *s) {
+    const struct vp_model *model = s->model;
+    const struct vp_pos *pos = &s->source[VP_F_SEQUENCE_LENGTH].pos;
+    uint64_t length = s->train.sequence;
+    uint64_t longest = model->max_position > 0 ? model->max_position : model->learned_positions;
+    if (longest == 0 || length <= longest)
+        return;
+    if (model->learned_positions > 0) {
+        vp_diag_add(ctx->diags, VP_D_CONTRADICTION, pos,
+                    "train.sequence_length is %" PRIu64
+                    ", but the model has learned positions for %" PRIu64 " tokens only",
+                    length, longest);
+        vp_diag_hint(ctx->diags, "shorter sequences, or a model described with more positions");
+        return;
+    }
+    vp_diag_add(ctx->diags, VP_D_LENGTH_BEYOND, pos,
+                "train.sequence_length is %" PRIu64 ", the model was trained for %" PRIu64
+                ": positions beyond are new to it",
+                length, longest);
+    vp_diag_hint(ctx->diags,
+                 "the memory is counted all the same; fit --maximize context stops at %" PRIu64,
+                 longest);
 }
 
 static void resolve_versions(struct vp_ctx *ctx, struct vp_scenario *s) {
@@ -387,6 +402,7 @@ enum vp_status vp_finish_train(struct vp_ctx *ctx, struct vp_scenario *s, bool r
     resolve_types(ctx, s);
     enum vp_status status = resolve_weights(ctx, s);
     resolve_lengths(ctx, s);
+    check_length(ctx, s);
     resolve_optimizer(ctx, s);
     resolve_recompute(ctx, s);
     resolve_adapters(ctx, s);

@@ -37,7 +37,7 @@ static void resolve_chunks(struct vp_scenario *s) {
 
 void vp_finish_train_parallel(struct vp_scenario *s) {
     struct vp_parallel *p = &s->parallel;
-    bool counted = vp_finish_is_given(s, VP_F_COUNT);
+    bool counted = vp_scenario_is_given(s, VP_F_COUNT);
     vp_finish_number(s, VP_F_TENSOR, &p->tensor, 1, VP_ORIGIN_DEFAULT, ONE);
     vp_finish_number(s, VP_F_PIPELINE, &p->pipeline, 1, VP_ORIGIN_DEFAULT, ONE);
     vp_finish_number(s, VP_F_CONTEXT_PARALLEL, &p->context, 1, VP_ORIGIN_DEFAULT, ONE);
@@ -152,7 +152,7 @@ static void resolve_batches(struct vp_ctx *ctx, struct vp_scenario *s) {
     struct vp_train *train = &s->train;
     struct vp_parallel *p = &s->parallel;
     struct vp_sum per_pass = vp_sum_mul(vp_sum(train->micro_batch), p->data);
-    bool global = vp_finish_is_given(s, VP_F_GLOBAL_BATCH);
+    bool global = vp_scenario_is_given(s, VP_F_GLOBAL_BATCH);
     if (per_pass.overflow || per_pass.v == 0)
         return;
     if (global && train->global_batch % per_pass.v != 0) {
@@ -171,7 +171,7 @@ static void resolve_batches(struct vp_ctx *ctx, struct vp_scenario *s) {
                      global ? "global_batch / (micro_batch x data)" : "no accumulation");
     vp_finish_number(s, VP_F_MICROBATCHES, &p->microbatches, train->accumulation, VP_ORIGIN_DERIVED,
                      "gradient_accumulation");
-    if (vp_finish_is_given(s, VP_F_MICROBATCHES) && !vp_finish_is_given(s, VP_F_ACCUMULATION))
+    if (vp_scenario_is_given(s, VP_F_MICROBATCHES) && !vp_scenario_is_given(s, VP_F_ACCUMULATION))
         train->accumulation = p->microbatches;
     if (train->accumulation != p->microbatches || (global && train->accumulation != follows)) {
         vp_diag_add(ctx->diags, VP_D_CONTRADICTION,

@@ -78,14 +78,6 @@ uint64_t vp_gguf_key_or(struct vp_gguf_keys *k, const char *end, uint64_t fallba
     return first;
 }
 
-bool vp_gguf_key_flag(struct vp_gguf_keys *k, const char *end, bool fallback) {
-    const struct vp_node *node = vp_gguf_key(k, end);
-    bool value = fallback;
-    if (node && !vp_node_bool(&value, node))
-        vp_gguf_key_fault(k, node, end, " must be true or false");
-    return value;
-}
-
 uint64_t vp_gguf_key_at(struct vp_gguf_keys *k, const char *end, uint32_t layer,
                         uint64_t fallback) {
     const struct vp_node *node = vp_gguf_key(k, end);

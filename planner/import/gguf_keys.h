@@ -25,7 +25,6 @@ uint64_t vp_gguf_key_count(const struct vp_gguf_keys *k, const char *name);
 uint64_t vp_gguf_key_size(struct vp_gguf_keys *k, const char *end);
 /* A size of at least 0. A list is a fault unless all its items are the same. */
 uint64_t vp_gguf_key_or(struct vp_gguf_keys *k, const char *end, uint64_t fallback);
-bool vp_gguf_key_flag(struct vp_gguf_keys *k, const char *end, bool fallback);
 /* The value for one layer of a number or of a list per layer. */
 uint64_t vp_gguf_key_at(struct vp_gguf_keys *k, const char *end, uint32_t layer, uint64_t fallback);
 

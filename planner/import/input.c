@@ -27,7 +27,7 @@ struct finding {
 
 /* Faults that have nothing to do with those found so far: the GPU's name, the engine's version. */
 static enum vp_status look_for_more(struct reading *r, struct vp_scenario *scenario) {
-    bool given = scenario->source[VP_F_GPU].origin >= VP_ORIGIN_FILE;
+    bool given = vp_scenario_is_given(scenario, VP_F_GPU);
     const struct vp_engine *engine = &scenario->engine;
     if (!given || !vp_text_eq(engine->name, vp_engine_name(engine->kind)))
         return VP_ERR_INPUT;

@@ -20,7 +20,7 @@ struct modelfile {
 };
 
 bool vp_modelfile_is(const char *path) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = vp_text_file_name(path);
     return vp_text_eq(name, "Modelfile") || vp_text_starts(name, "Modelfile.") ||
            vp_text_ends(name, ".modelfile") || vp_text_ends(name, ".Modelfile");
 }

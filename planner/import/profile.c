@@ -67,8 +67,7 @@ static enum vp_status parse(struct vp_ctx *ctx, struct vp_profile *out,
         return broken(ctx, kind, path,
                       vp_arena_printf(ctx->arena, "%s: 1 is missing", kind->version_key));
     const char *id = vp_node_text(vp_node_get(root, "id"));
-    const char *slash = strrchr(path, '/');
-    const char *file = slash ? slash + 1 : path;
+    const char *file = vp_text_file_name(path);
     size_t n = strlen(file) - (sizeof SUFFIX - 1);
     if (!id || strlen(id) != n || memcmp(id, file, n) != 0)
         return broken(ctx, kind, path, "its id is not the name of the file");

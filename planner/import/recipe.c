@@ -59,7 +59,7 @@ void vp_recipe_set(struct vp_ctx *ctx, struct vp_node *scenario, const char *pat
     vp_node_set(ctx, map, path, value->pos, value);
 }
 
-void vp_recipe_ignore(struct vp_ctx *ctx, struct vp_recipe *recipe, const char *key) {
+static void ignore(struct vp_ctx *ctx, struct vp_recipe *recipe, const char *key) {
     if (!recipe->ignored)
         recipe->ignored = VP_NEW_ARRAY(ctx->arena, VP_RECIPE_MAX_IGNORED, const char *);
     if (recipe->ignored_count < VP_RECIPE_MAX_IGNORED)
@@ -226,8 +226,7 @@ static void apply(struct vp_ctx *ctx, struct vp_recipe *out, const struct vp_rec
         break;
     case VP_RECIPE_SHARDED:
         if (is_on(node))
-            vp_recipe_set(ctx, out->scenario, row->field,
-                          vp_node_scalar(ctx, VP_NODE_BOOL, "true", node->pos));
+            vp_recipe_set(ctx, out->scenario, row->field, vp_node_new_bool(ctx, true, node->pos));
         break;
     case VP_RECIPE_COMPONENT:
         set_component(ctx, out, row, node);
@@ -295,7 +294,7 @@ static void walk(struct vp_ctx *ctx, struct vp_recipe *out, enum vp_recipe_forma
         else if (map->items[i]->kind == VP_NODE_MAP && has_rows_below(format, key))
             walk(ctx, out, format, key, map->items[i]);
         else
-            vp_recipe_ignore(ctx, out, key);
+            ignore(ctx, out, key);
     }
 }
 
@@ -304,8 +303,7 @@ static void set_distribution(struct vp_ctx *ctx, struct vp_recipe *out,
                              const struct vp_node *document) {
     const struct vp_node *type = vp_node_get(document, "distributed_type");
     if (vp_text_eq(vp_node_text(type), "FSDP"))
-        vp_recipe_set(ctx, out->scenario, "parallel.fsdp",
-                      vp_node_scalar(ctx, VP_NODE_BOOL, "true", type->pos));
+        vp_recipe_set(ctx, out->scenario, "parallel.fsdp", vp_node_new_bool(ctx, true, type->pos));
 }
 
 enum vp_status vp_recipe_from_document(struct vp_ctx *ctx, struct vp_recipe *out,

@@ -28,6 +28,5 @@ enum vp_status vp_recipe_from_script(struct vp_ctx *ctx, struct vp_recipe *out,
 /* Sets "train.lora.rank" in a scenario, with the maps on the way. */
 void vp_recipe_set(struct vp_ctx *ctx, struct vp_node *scenario, const char *path,
                    struct vp_node *value);
-void vp_recipe_ignore(struct vp_ctx *ctx, struct vp_recipe *recipe, const char *key);
 
 #endif

@@ -106,7 +106,7 @@ static struct vp_node *scalar(struct script *s, const struct vp_shell_word *word
 
 static struct vp_node *value_of(struct script *s, const struct option *option) {
     if (option->count == 0)
-        return vp_node_scalar(s->ctx, VP_NODE_BOOL, "true", s->pos);
+        return vp_node_new_bool(s->ctx, true, s->pos);
     if (option->count == 1)
         return scalar(s, &option->values[0]);
     struct vp_node *list = vp_node_new(s->ctx, VP_NODE_LIST, s->pos);
@@ -130,8 +130,7 @@ static bool on(const struct vp_node *args, const char *key) {
 }
 
 static void put_number(struct script *s, struct vp_node *map, const char *key, uint64_t v) {
-    const char *text = vp_arena_printf(s->ctx->arena, "%llu", (unsigned long long)v);
-    vp_node_set(s->ctx, map, key, s->pos, vp_node_scalar(s->ctx, VP_NODE_INT, text, s->pos));
+    vp_node_set(s->ctx, map, key, s->pos, vp_node_new_u64(s->ctx, v, s->pos));
 }
 
 static void put_text(struct script *s, struct vp_node *map, const char *key, const char *text) {
@@ -139,8 +138,7 @@ static void put_text(struct script *s, struct vp_node *map, const char *key, con
 }
 
 static void put_flag(struct script *s, struct vp_node *map, const char *key, bool flag) {
-    vp_node_set(s->ctx, map, key, s->pos,
-                vp_node_scalar(s->ctx, VP_NODE_BOOL, flag ? "true" : "false", s->pos));
+    vp_node_set(s->ctx, map, key, s->pos, vp_node_new_bool(s->ctx, flag, s->pos));
 }
 
 static struct vp_node *attention(struct script *s, const struct vp_node *args) {

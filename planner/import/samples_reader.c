@@ -86,8 +86,9 @@ static bool kv_of(int *out, const char *dtype) {
     return true;
 }
 
-struct vp_kernel_samples *vp_samples_find(const struct vp_samples *samples, enum vp_form form,
-                                          int variant) {
+/* NULL: there are none of that kind. */
+static struct vp_kernel_samples *find_rows(const struct vp_samples *samples, enum vp_form form,
+                                           int variant) {
     for (uint32_t i = 0; i < samples->kernel_count; i++)
         if (samples->kernels[i].form == form && samples->kernels[i].variant == variant)
             return &samples->kernels[i];
@@ -98,7 +99,7 @@ static void add_kernel(struct reading *r, enum vp_form form, int variant, const 
                        const struct vp_kernel_sample *sample) {
     enum { MOST_KINDS = VP_RATES + 2 * VP_KV_WIDTHS };
     struct vp_samples *all = r->out;
-    struct vp_kernel_samples *into = vp_samples_find(all, form, variant);
+    struct vp_kernel_samples *into = find_rows(all, form, variant);
     if (!into) {
         if (!all->kernels)
             all->kernels = VP_NEW_ARRAY(r->ctx->arena, MOST_KINDS, struct vp_kernel_samples);

@@ -23,8 +23,5 @@ enum { VP_SAMPLES_MAX_FILES = 64 };
 /* Faults of all rows are reported. */
 enum vp_status vp_samples_read(struct vp_ctx *ctx, struct vp_samples *out, const char *const *paths,
                                size_t count);
-/* NULL: there are none of that kind. */
-struct vp_kernel_samples *vp_samples_find(const struct vp_samples *samples, enum vp_form form,
-                                          int variant);
 
 #endif

@@ -379,7 +379,7 @@ static void read_switch(struct vp_reading *r, enum vp_field field, const char *v
                "true or false");
         return;
     }
-    if (!on || r->out->source[field].origin >= VP_ORIGIN_FILE)
+    if (!on || vp_scenario_is_given(r->out, field))
         return;
     if (field == VP_F_RECOMPUTE) {
         r->out->train.recompute = (struct vp_recompute){.kind = VP_RECOMPUTE_FULL};
@@ -397,8 +397,8 @@ static void read_strategy(struct vp_reading *r, const char *as_written,
     bool sharded = text && (vp_name_eq(text, "full_shard") || vp_name_eq(text, "hybrid_shard"));
     if (!sharded)
         return; /* ddp, no_shard: nothing is divided; shard_grad_op is kept as an argument */
-    vp_value_read(r, VP_F_FSDP, vp_node_scalar(r->ctx, VP_NODE_BOOL, "true", node->pos),
-                  VP_ORIGIN_ARGS, as_written);
+    vp_value_read(r, VP_F_FSDP, vp_node_new_bool(r->ctx, true, node->pos), VP_ORIGIN_ARGS,
+                  as_written);
 }
 
 /* {stage: 2, offload_optimizer: {device: cpu}, ...} */
@@ -407,7 +407,7 @@ static void read_zero_map(struct vp_reading *r, const char *as_written,
     const struct vp_node *optimizer = vp_node_get(node, "offload_optimizer");
     const struct vp_node *parameters = vp_node_get(node, "offload_param");
     const struct vp_node *stage = vp_node_get(node, "stage");
-    struct vp_node *yes = vp_node_scalar(r->ctx, VP_NODE_BOOL, "true", node->pos);
+    struct vp_node *yes = vp_node_new_bool(r->ctx, true, node->pos);
     if (stage)
         vp_value_read(r, VP_F_ZERO, stage, VP_ORIGIN_ARGS,
                       vp_arena_printf(r->ctx->arena, "%s.stage", as_written));

@@ -1,4 +1,3 @@
-#include <inttypes.h>
 #include <string.h>
 
 #include "planner/base/text.h"
@@ -77,9 +76,7 @@ struct vp_said_leaf *vp_words_leaf(struct vp_writing *w, const char *path) {
     return NULL;
 }
 
-static const char *as_number(struct vp_arena *arena, uint64_t v) {
-    return vp_arena_printf(arena, "%" PRIu64, v);
-}
+static const char *as_number(struct vp_arena *arena, uint64_t v) { return vp_format_u64(arena, v); }
 
 const char *vp_words_text(struct vp_writing *w, const struct vp_said_leaf *leaf) {
     const struct vp_node *node = leaf->node;

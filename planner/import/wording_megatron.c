@@ -1,9 +1,9 @@
 /* Megatron-LM's command line: options of megatron_args.def from the field to the option, and the
  * model in Megatron's own options where it is made of like layers. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "planner/base/text.h"
+#include "planner/base/units.h"
 #include "planner/import/wording_parts.h"
 
 static const char MODEL[] = "model", LAUNCH[] = "launch";
@@ -21,7 +21,7 @@ static void put(struct vp_writing *w, const char *option, const char *value) {
 }
 
 static void put_number(struct vp_writing *w, const char *option, uint64_t v) {
-    put(w, option, vp_arena_printf(w->ctx->arena, "%" PRIu64, v));
+    put(w, option, vp_format_u64(w->ctx->arena, v));
 }
 
 /* ---- the model ---- */

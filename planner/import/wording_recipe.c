@@ -31,7 +31,7 @@ static struct vp_node *text(struct vp_writing *w, const char *value) {
 }
 
 static struct vp_node *flag(struct vp_writing *w, bool on) {
-    return vp_node_scalar(w->ctx, VP_NODE_BOOL, on ? "true" : "false", (struct vp_pos){0});
+    return vp_node_new_bool(w->ctx, on, (struct vp_pos){0});
 }
 
 static bool says(struct vp_writing *w, const char *path, const char *value) {

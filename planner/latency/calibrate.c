@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "planner/base/quantile.h"
 #include "planner/base/text.h"
 #include "planner/latency/anchors.h"
 #include "planner/latency/kernels.h"
@@ -80,7 +81,7 @@ static double figure(struct vp_arena *arena, const struct vp_samples *samples,
         for (size_t k = 0; k < count; k++)
             if (vp_text_eq(samples->figures[i].name, names[k]))
                 values[n++] = samples->figures[i].value;
-    return n ? vp_fit_quantile(values, n, 0.5) : 0;
+    return n ? vp_quantile(values, n, 0.5) : 0;
 }
 
 static void fit_figures(struct vp_arena *arena, struct vp_calibration *out,
@@ -155,8 +156,8 @@ static void sum_up(struct vp_arena *arena, struct vp_check_range *out, const str
     out->rows = n;
     if (n == 0)
         return;
-    out->median = vp_fit_quantile(errors, n, 0.5);
-    out->p90 = vp_fit_quantile(errors, n, 0.9);
+    out->median = vp_quantile(errors, n, 0.5);
+    out->p90 = vp_quantile(errors, n, 0.9);
     out->within = (double)within / n;
 }
 

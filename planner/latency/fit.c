@@ -1,9 +1,9 @@
 #include "planner/latency/fit.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "planner/base/quantile.h"
 #include "planner/latency/anchors.h"
 #include "planner/latency/least_squares.h"
 
@@ -214,16 +214,6 @@ static void find_errors(struct vp_form_fit *fit, const struct rows *rows) {
     }
 }
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double vp_fit_quantile(double *values, uint32_t n, double share) {
-    qsort(values, n, sizeof *values, by_value);
-    return values[(uint32_t)(share * (n - 1) + 0.5)];
-}
-
 /* log(measured / predicted) of a row */
 static double log_error(const struct vp_form_fit *fit, const struct rows *rows, uint32_t i) {
     return rows->log_us[i] - log(vp_fitted_us(fit, &rows->cases[i]));
@@ -251,7 +241,7 @@ static double badness(struct vp_arena *arena, struct vp_form_fit *fit, const str
     uint32_t n = 0;
     for (uint32_t i = 0; i < rows->count; i += stride)
         errors[n++] = fabs(exp(-error_without(fit, rows, i)) - 1);
-    double median = vp_fit_quantile(errors, n, 0.5), p90 = vp_fit_quantile(errors, n, 0.9);
+    double median = vp_quantile(errors, n, 0.5), p90 = vp_quantile(errors, n, 0.9);
     vp_arena_rewind(arena, mark);
     return median + p90 / 4;
 }
@@ -281,7 +271,7 @@ static void find_outliers(struct vp_arena *arena, struct vp_form_fit *fit,
     double *sorted = VP_NEW_ARRAY(arena, rows->count, double);
     for (uint32_t i = 0; i < rows->count; i++)
         sorted[i] = fabs(errors[i] = error_without(fit, rows, i));
-    double limit = fmax(log(LEAST), TIMES_P90 * vp_fit_quantile(sorted, rows->count, 0.9));
+    double limit = fmax(log(LEAST), TIMES_P90 * vp_quantile(sorted, rows->count, 0.9));
     for (uint32_t i = 0; i < rows->count; i++)
         rows->outlier[i] = fabs(errors[i]) > limit;
     find_errors(fit, rows);
@@ -393,16 +383,16 @@ static void judge(struct vp_arena *arena, struct vp_form_fit *fit, const struct 
     for (uint32_t fold = 0; fold < FOLDS && fold < rows->count; fold++)
         predict_group(arena, errors, fit, rows, fold);
     memcpy(some, errors, rows->count * sizeof *some);
-    fit->quality = (struct vp_fit_quality){rows->count,
-                                           vp_fit_rounded(vp_fit_quantile(some, rows->count, 0.5)),
-                                           vp_fit_rounded(vp_fit_quantile(some, rows->count, 0.9))};
+    fit->quality =
+        (struct vp_fit_quality){rows->count, vp_fit_rounded(vp_quantile(some, rows->count, 0.5)),
+                                vp_fit_rounded(vp_quantile(some, rows->count, 0.9))};
     for (uint32_t r = 0; r < VP_FORM_RANGES; r++) {
         uint32_t n = 0;
         for (uint32_t i = 0; i < rows->count; i++)
             if (vp_form_range(rows->cases[i].form, &rows->cases[i].shape) == r)
                 some[n++] = errors[i];
         fit->range_p90[r] =
-            n < LEAST_ROWS ? fit->quality.p90 : vp_fit_rounded(vp_fit_quantile(some, n, 0.9));
+            n < LEAST_ROWS ? fit->quality.p90 : vp_fit_rounded(vp_quantile(some, n, 0.9));
     }
 }
 

@@ -33,8 +33,6 @@ struct vp_form_case vp_fit_case(const struct vp_calibration *calibration,
 void vp_fit_form(struct vp_arena *arena, struct vp_form_fit *out,
                  const struct vp_calibration *calibration, const struct vp_gpu *gpu,
                  const struct vp_kernel_samples *samples, struct vp_fit_outliers *outliers);
-/* Value of rank `share` (0.5: the median) of n values, which are sorted. n above 0. */
-double vp_fit_quantile(double *values, uint32_t n, double share);
 /* v to five digits; 0 for what is not above 0. */
 double vp_fit_rounded(double v);
 

@@ -28,7 +28,8 @@ struct vp_latency {
     struct vp_estimate prefill_tokens_per_s, decode_tokens_per_s;
     struct vp_time_part part[VP_TIME_PARTS]; /* of step_ms */
     uint32_t parts;
-    const char *why; /* of the basis: which calibration, or what is missing; NULL: none */
+    const char *taken; /* what bounds take for granted, said beside them; NULL: nothing */
+    const char *why;   /* of the basis: which calibration, or what is missing; NULL: none */
     bool beyond_probe; /* measuring the card would not tell what is missing */
 };
 

@@ -2,7 +2,9 @@
 
 #include <math.h>
 
-enum vp_rate vp_op_rate(const struct vp_gpu *gpu, const struct vp_scheme *scheme) {
+/* Which units multiply weights stored like this on the card: what it has no units for is read as
+ * stored and multiplied in 16 bit. */
+static enum vp_rate rate_of_scheme(const struct vp_gpu *gpu, const struct vp_scheme *scheme) {
     switch (scheme->data) {
     case VP_DTYPE_FP32:
     case VP_DTYPE_TF32:
@@ -64,13 +66,13 @@ static struct product product_of(const struct vp_op_place *place, const struct v
 static struct vp_time product_time(const struct vp_op_place *place, const struct product *p,
                                    const struct vp_op_load *load) {
     const struct vp_op *op = p->op;
-    struct vp_gemm_shape gemm = {.rate = load->rate ? *load->rate
-                                                    : vp_op_rate(place->kernels->gpu, p->scheme),
-                                 .m = load->tokens,
-                                 .n = p->out,
-                                 .k = (double)p->share.in,
-                                 .batch = (double)p->share.matrices,
-                                 .stored_bytes = load->rate ? 0 : p->stored_bytes};
+    struct vp_gemm_shape gemm = {
+        .rate = load->rate ? *load->rate : rate_of_scheme(place->kernels->gpu, p->scheme),
+        .m = load->tokens,
+        .n = p->out,
+        .k = (double)p->share.in,
+        .batch = (double)p->share.matrices,
+        .stored_bytes = load->rate ? 0 : p->stored_bytes};
 
     if (op->kind == VP_OP_EXPERTS) {
         double tokens = load->expert_tokens > 0 ? load->expert_tokens : load->tokens;

@@ -29,10 +29,6 @@ struct vp_op_load {
     const enum vp_rate *rate; /* of matrix products; NULL: as their weights are stored */
 };
 
-/* Which units multiply weights stored like this on the card: what it has no units for is read as
- * stored and multiplied in 16 bit. */
-enum vp_rate vp_op_rate(const struct vp_gpu *gpu, const struct vp_scheme *scheme);
-
 /* Experts of `matrices` that `tokens` tokens wake, each token `active` of them, chosen evenly. */
 double vp_experts_hit(double matrices, double active, double tokens);
 

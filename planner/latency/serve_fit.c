@@ -1,8 +1,9 @@
 #include "planner/latency/serve_fit.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "planner/base/quantile.h"
 
 enum { MAX_TERMS = VP_PASS_TERMS, ROUNDS = 12, SWEEPS = 400 };
 
@@ -208,18 +209,6 @@ static double ttft_ratio(const struct vp_served *r, const struct vp_serving_fit 
     return r->ttft_us > 0 ? (vp_ttft_us(&r->terms, &r->load, fit) + waiting) / r->ttft_us : 0;
 }
 
-static int ascending(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double quantile(double *values, uint32_t count, double share) {
-    if (count == 0)
-        return 0;
-    qsort(values, count, sizeof *values, ascending);
-    return values[(uint32_t)(share * (count - 1) + 0.5)];
-}
-
 typedef double (*ratio_of)(const struct vp_served *, const struct vp_serving_fit *);
 
 static struct vp_fit_quality judged(double *scratch, const struct vp_serve_fit_rows *rows,
@@ -231,14 +220,15 @@ static struct vp_fit_quality judged(double *scratch, const struct vp_serve_fit_r
         if (r > 0)
             scratch[q.rows++] = fabs(r - 1);
     }
-    q.median = quantile(scratch, q.rows, 0.5);
-    q.p90 = quantile(scratch, q.rows, 0.9);
+    q.median = vp_quantile(scratch, q.rows, 0.5);
+    q.p90 = vp_quantile(scratch, q.rows, 0.9);
     return q;
 }
 
-void vp_serve_fit_judge(struct vp_arena *arena, struct vp_fit_quality *tpot,
-                        struct vp_fit_quality *ttft, const struct vp_serve_fit_rows *rows,
-                        const struct vp_serving_fit *fit) {
+/* Errors |predicted / measured - 1| of a fit on rows; an end-to-end time counts as one between
+ * tokens. */
+static void judge(struct vp_arena *arena, struct vp_fit_quality *tpot, struct vp_fit_quality *ttft,
+                  const struct vp_serve_fit_rows *rows, const struct vp_serving_fit *fit) {
     double *scratch = VP_NEW_ARRAY(arena, rows->count, double);
 
     *tpot = judged(scratch, rows, fit, tpot_ratio);
@@ -292,7 +282,7 @@ static bool scale_prior(struct vp_arena *arena, struct system *s, struct vp_serv
     }
     if (count < VP_SERVE_FIT_SCALE_ROWS)
         return false;
-    factor = quantile(ratios, count, 0.5);
+    factor = vp_quantile(ratios, count, 0.5);
     for (int j = 0; j < VP_PASS_TERMS; j++)
         *vp_pass_constant(&scaled, j) *= factor;
     set_firsts(s, rows, NONE_LEFT_OUT, &scaled);
@@ -300,7 +290,7 @@ static bool scale_prior(struct vp_arena *arena, struct system *s, struct vp_serv
         solve_for(s, &scaled, vp_first_constant, prior);
     scaled.engine = out->engine;
     *out = scaled;
-    vp_serve_fit_judge(arena, &out->tpot, &out->ttft, rows, out);
+    judge(arena, &out->tpot, &out->ttft, rows, out);
     return true;
 }
 
@@ -319,10 +309,10 @@ bool vp_serve_fit(struct vp_arena *arena, struct vp_serving_fit *out,
 
     if (!solve_all(&system, out, rows, NONE_LEFT_OUT, prior))
         return prior && rows->count > 0 && scale_prior(arena, &system, out, rows, prior);
-    vp_serve_fit_judge(arena, &out->tpot, &out->ttft, rows, out);
+    judge(arena, &out->tpot, &out->ttft, rows, out);
     for (int k = 0; k < 2; k++)
-        scatter[k].own =
-            quantile(ratios[k], add_ratios(ratios[k], 0, rows, NONE_LEFT_OUT, out, RATIO[k]), 0.9);
+        scatter[k].own = vp_quantile(
+            ratios[k], add_ratios(ratios[k], 0, rows, NONE_LEFT_OUT, out, RATIO[k]), 0.9);
     for (uint32_t g = 0; g < rows->groups; g++) {
         if (!held_out)
             other = *out;
@@ -332,7 +322,7 @@ bool vp_serve_fit(struct vp_arena *arena, struct vp_serving_fit *out,
             count[k] = add_ratios(ratios[k], count[k], rows, g, &other, RATIO[k]);
     }
     for (int k = 0; k < 2; k++) {
-        scatter[k].left_out = quantile(ratios[k], count[k], 0.9);
+        scatter[k].left_out = vp_quantile(ratios[k], count[k], 0.9);
         *spread[k] = count[k] ? spread_of(scatter[k], held_out, believed[k])
                               : fmax(believed[k], NOTHING_MEASURED);
     }

@@ -36,10 +36,4 @@ enum { VP_SERVE_FIT_LEAST_ROWS = 6, VP_SERVE_FIT_SCALE_ROWS = 3 };
 bool vp_serve_fit(struct vp_arena *arena, struct vp_serving_fit *out,
                   const struct vp_serve_fit_rows *rows, const struct vp_serving_fit *prior);
 
-/* Errors |predicted / measured - 1| of a fit on rows; an end-to-end time counts as one between
- * tokens. */
-void vp_serve_fit_judge(struct vp_arena *arena, struct vp_fit_quality *tpot,
-                        struct vp_fit_quality *ttft, const struct vp_serve_fit_rows *rows,
-                        const struct vp_serving_fit *fit);
-
 #endif

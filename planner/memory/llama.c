@@ -34,7 +34,8 @@ uint64_t vp_llama_check(struct vp_llama_work *w, struct vp_sum bytes) {
     return w->plan->overflow ? 0 : bytes.v;
 }
 
-bool vp_llama_measured(const struct vp_llama_work *w, uint32_t place, enum vp_llama_buffer buffer,
+/* The measured value of a buffer; false: it was not measured. */
+static bool measured_bytes(const struct vp_llama_work *w, uint32_t place, enum vp_llama_buffer buffer,
                        uint64_t *out_bytes) {
     const struct vp_measured *measured = &w->scenario->measured;
 
@@ -75,7 +76,7 @@ struct vp_row *vp_llama_put(struct vp_llama_work *w, uint32_t place, enum vp_lla
     struct vp_llama_place *p = &w->plan->place[place];
     uint64_t measured;
 
-    if (vp_llama_measured(w, place, buffer, &measured)) {
+    if (measured_bytes(w, place, buffer, &measured)) {
         w->unused.inputs = 0;
         return &w->unused;
     }
@@ -91,7 +92,7 @@ static void put_measured(struct vp_llama_work *w) {
         for (int b = 0; b < VP_LLAMA_BUFFERS; b++) {
             struct vp_llama_place *place = &w->plan->place[p];
             uint64_t bytes;
-            if (!vp_llama_measured(w, p, (enum vp_llama_buffer)b, &bytes))
+            if (!measured_bytes(w, p, (enum vp_llama_buffer)b, &bytes))
                 continue;
             place->has[b] = true;
             place->buffer[b] = vp_exactly(bytes);

@@ -32,6 +32,8 @@ struct vp_llama_place {
     bool has[VP_LLAMA_BUFFERS];
     struct vp_amount buffer[VP_LLAMA_BUFFERS]; /* bytes */
     uint64_t mapped_bytes;     /* of the model's, mapped from the file and not allocated */
+    uint64_t read_bytes;       /* of the model's, that a token reads: all but what is looked up, */
+    uint64_t expert_bytes;     /* among them routed experts, of which it reads its own */
     enum vp_llama_phase phase; /* of the compute buffer */
     struct vp_amount encoder;  /* of images, in buffers of its own */
     struct vp_amount pool;     /* what the runtime takes beside the buffers: context, pools */
@@ -47,10 +49,12 @@ struct vp_llama_plan {
     uint64_t n_ctx;          /* tokens over all slots, after padding or fit */
     uint64_t cells, streams; /* of the cache of full-attention layers */
     uint64_t window_cells;   /* of sliding-window layers; 0: none */
-    uint64_t token_bytes;    /* of all layers whose cache grows with the context */
-    uint64_t state_bytes;    /* of all recurrent layers, one sequence, without rollback copies */
-    uint64_t gpu_layers;     /* after fit; the output layer counts */
-    uint64_t host_experts;   /* fit: layers on GPUs whose experts stay on the host, */
+    uint64_t paged_bytes;  /* of what is mapped, as much as host memory cannot hold beside all else;
+                              0: none, or its size is not known. Set by the plan's evaluation */
+    uint64_t token_bytes;  /* of all layers whose cache grows with the context */
+    uint64_t state_bytes;  /* of all recurrent layers, one sequence, without rollback copies */
+    uint64_t gpu_layers;   /* after fit; the output layer counts */
+    uint64_t host_experts; /* fit: layers on GPUs whose experts stay on the host, */
     uint64_t gpu_host_experts[VP_LLAMA_MAX_DEVICES]; /* the first ones of each GPU */
     uint64_t layer_slots;                            /* blocks + 1 */
     bool fitted;                       /* context or layers were chosen by the engine's own fit */

@@ -65,14 +65,6 @@ static bool fit_context(struct vp_llama_work *w, uint64_t most) {
     return fits;
 }
 
-static bool has_experts(const struct vp_model *model) {
-    bool experts = false;
-
-    for (uint32_t b = 0; b < model->block_count; b++)
-        experts |= model->blocks[b].moe.kind != VP_MLP_NONE;
-    return experts;
-}
-
 static bool fits_on(const struct vp_llama_work *w, uint32_t gpu) {
     const struct vp_llama_place *place = &w->plan->place[gpu];
 
@@ -126,7 +118,7 @@ void vp_llama_fit(struct vp_llama_work *w) {
         fits = fit_context(w, most);
     else
         try_out(w, most, &fits);
-    if (!fits && w->set->fit_layers && has_experts(w->model) && !w->overridden)
+    if (!fits && w->set->fit_layers && vp_model_has_experts(w->model) && !w->overridden)
         fits = fit_experts(w);
     if (!fits && w->set->fit_layers)
         fit_layers(w);

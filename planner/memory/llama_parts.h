@@ -40,9 +40,6 @@ struct vp_llama_work {
 /* A GPU's place has its index. Adds to a place's buffer; the row may be filled further. */
 struct vp_row *vp_llama_put(struct vp_llama_work *w, uint32_t place, enum vp_llama_buffer buffer,
                             enum vp_formula formula, const char *owner, struct vp_amount bytes);
-/* The measured value of a buffer; false: it was not measured. */
-bool vp_llama_measured(const struct vp_llama_work *w, uint32_t place, enum vp_llama_buffer buffer,
-                       uint64_t *out_bytes);
 /* Sticky; exact bytes or 0. */
 uint64_t vp_llama_check(struct vp_llama_work *w, struct vp_sum bytes);
 /* Everything for the chosen context and layers, from nothing. */
@@ -54,8 +51,6 @@ static inline uint32_t vp_llama_place_of(int16_t home, uint32_t host) {
     return home >= 0 ? (uint32_t)home : host;
 }
 void vp_llama_place_layers(struct vp_llama_work *w);
-/* Where weights of the host go: mapped ones to the CPU's place. */
-uint32_t vp_llama_host_weights(const struct vp_llama_work *w);
 int16_t vp_llama_tensor_home(const struct vp_llama_work *w, uint32_t tensor);
 /* It is loaded with the language model. */
 bool vp_llama_tensor_loaded(const struct vp_llama_work *w, const struct vp_gguf_tensor *tensor);

@@ -68,7 +68,7 @@ void vp_llama_place_layers(struct vp_llama_work *w) {
 
 /* ---- tensors ---- */
 
-uint32_t vp_llama_host_weights(const struct vp_llama_work *w) {
+static uint32_t host_weights(const struct vp_llama_work *w) {
     return w->set->mmap || w->gpus == 0 ? w->cpu : w->host;
 }
 
@@ -131,7 +131,7 @@ static void add_everywhere(struct vp_llama_work *w, struct load *loads,
                            const struct vp_gguf_tensor *tensor) {
     for (uint32_t p = 0; p <= w->cpu; p++)
         if (w->plan->place[p].layers > 0)
-            add(w, loads, p < w->gpus ? p : vp_llama_host_weights(w), tensor, tensor->kind);
+            add(w, loads, p < w->gpus ? p : host_weights(w), tensor, tensor->kind);
 }
 
 /* Mapped are all bytes of a file from the first to the last tensor that stays on the host. */
@@ -162,6 +162,10 @@ static void put_loads(struct vp_llama_work *w, const struct load *load, uint32_t
         if (load->tensors[k] == 0)
             continue;
         all = vp_sum_plus(all, load->bytes[k]);
+        if (k == VP_GGUF_EXPERT)
+            w->plan->place[place].expert_bytes = load->bytes[k].v;
+        if (k != VP_GGUF_EMBEDDING)
+            w->plan->place[place].read_bytes += load->bytes[k].v;
         struct vp_row *row = vp_llama_put(w, place, VP_LLAMA_MODEL,
                                           gpu ? VP_FORMULA_LL_WEIGHTS : VP_FORMULA_LL_HOST_WEIGHTS,
                                           OWNERS[k], vp_exactly(vp_llama_check(w, load->bytes[k])));
@@ -192,7 +196,7 @@ void vp_llama_put_weights(struct vp_llama_work *w) {
         if (t->every)
             add_everywhere(w, loads, t);
         else
-            add(w, loads, vp_llama_place_of(vp_llama_tensor_home(w, i), vp_llama_host_weights(w)),
+            add(w, loads, vp_llama_place_of(vp_llama_tensor_home(w, i), host_weights(w)),
                 t, t->kind);
     }
     /* tied: the output matrix is a second copy, unless both are on the host */
@@ -200,4 +204,6 @@ void vp_llama_put_weights(struct vp_llama_work *w) {
         add(w, loads, (uint32_t)output, embedding, VP_GGUF_HEAD);
     for (uint32_t p = 0; p <= w->cpu; p++)
         put_loads(w, &loads[p], p);
+    if (!head && embedding && w->model->lm_head && output < 0)
+        w->plan->place[host_weights(w)].read_bytes += embedding->bytes;
 }

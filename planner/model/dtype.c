@@ -82,6 +82,10 @@ bool vp_dtype_is_ggml(enum vp_dtype dtype) {
     return dtype >= VP_DTYPE_Q4_0 && dtype <= VP_DTYPE_Q2_0;
 }
 
+bool vp_dtype_is_plain(enum vp_dtype dtype) {
+    return dtype == VP_DTYPE_FP32 || dtype == VP_DTYPE_FP16 || dtype == VP_DTYPE_BF16;
+}
+
 enum vp_dtype vp_dtype_parse(const char *text) {
     static const char TORCH[] = "torch.";
     if (!text)

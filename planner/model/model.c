@@ -152,3 +152,10 @@ const struct vp_extra *vp_model_mtp(const struct vp_model *model) {
             return &model->extras[i];
     return NULL;
 }
+
+bool vp_model_has_experts(const struct vp_model *model) {
+    for (uint32_t b = 0; b < model->block_count; b++)
+        if (model->blocks[b].moe.kind != VP_MLP_NONE)
+            return true;
+    return false;
+}

@@ -253,6 +253,7 @@ struct vp_model *vp_model_copy(struct vp_arena *arena, const struct vp_model *mo
 /* The model's own layers for the tokens after next; NULL: it has none. */
 const struct vp_extra *vp_model_mtp(const struct vp_model *model);
 /* Everything that must hold between the sizes; faults are VP_D_MODEL_FIELD diagnostics. */
+bool vp_model_has_experts(const struct vp_model *model);
 enum vp_status vp_model_validate(struct vp_ctx *ctx, const struct vp_model *model);
 
 #endif

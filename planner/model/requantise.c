@@ -6,12 +6,8 @@
 #include "planner/base/text.h"
 #include "planner/model/scheme_format.h"
 
-static bool is_plain_dtype(enum vp_dtype dtype) {
-    return dtype == VP_DTYPE_BF16 || dtype == VP_DTYPE_FP16 || dtype == VP_DTYPE_FP32;
-}
-
 static bool is_plain(const struct vp_scheme *scheme) {
-    return scheme->scale == VP_SCALE_NONE && is_plain_dtype(scheme->data);
+    return scheme->scale == VP_SCALE_NONE && vp_dtype_is_plain(scheme->data);
 }
 
 static const struct vp_scheme *scheme_of(const struct vp_model *model, uint32_t block, int role) {
@@ -166,8 +162,8 @@ enum vp_status vp_model_requantise(struct vp_ctx *ctx, struct vp_scenario *scena
     enum vp_dtype dtype = vp_dtype_parse(precision->weights);
     model->stored_quantised = vp_model_is_quantised(model);
     /* "bfloat16" and "fp8_e4m3" are bf16 and fp8 */
-    const char *name =
-        is_plain_dtype(dtype) || dtype == VP_DTYPE_FP8 ? vp_dtype_name(dtype) : precision->weights;
+    const char *name = vp_dtype_is_plain(dtype) || dtype == VP_DTYPE_FP8 ? vp_dtype_name(dtype)
+                                                                         : precision->weights;
     if (!vp_scheme_format(&change.scheme, name, precision->group_size, precision->double_quant))
         return unknown_format(ctx, scenario);
     change.plain = is_plain(&change.scheme);

@@ -185,7 +185,7 @@ static const char *format_size(struct vp_arena *arena, uint64_t bytes) {
     for (size_t i = 0; bytes && i < sizeof UNITS / sizeof *UNITS; i++)
         if (bytes % UNITS[i].factor == 0)
             return vp_arena_printf(arena, "%" PRIu64 "%s", bytes / UNITS[i].factor, UNITS[i].unit);
-    return vp_arena_printf(arena, "%" PRIu64, bytes);
+    return vp_format_u64(arena, bytes);
 }
 
 /* Parts per billion as a decimal: 900000000 -> "0.9". */
@@ -194,7 +194,7 @@ static const char *format_share(struct vp_arena *arena, uint64_t ppb) {
     uint64_t part = ppb % BILLION;
     int decimals = DECIMALS;
     if (part == 0)
-        return vp_arena_printf(arena, "%" PRIu64, ppb / BILLION);
+        return vp_format_u64(arena, ppb / BILLION);
     for (; part % 10 == 0; part /= 10)
         decimals--;
     return vp_arena_printf(arena, "%" PRIu64 ".%0*" PRIu64, ppb / BILLION, decimals, part);
@@ -215,7 +215,7 @@ const char *vp_field_value(struct vp_arena *arena, const struct vp_scenario *sce
     case VP_KIND_COUNT:
     case VP_KIND_NUMBER:
     case VP_KIND_TOKENS:
-        return vp_arena_printf(arena, "%" PRIu64, *(const uint64_t *)member);
+        return vp_format_u64(arena, *(const uint64_t *)member);
     case VP_KIND_SIZE:
         return format_size(arena, *(const uint64_t *)member);
     case VP_KIND_REAL:

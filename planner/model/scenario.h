@@ -326,4 +326,9 @@ uint64_t vp_generate_tokens(const struct vp_scenario *scenario);
 const char *vp_field_value(struct vp_arena *arena, const struct vp_scenario *scenario,
                            enum vp_field field);
 
+/* Written by the user, in the file or on the command line. */
+static inline bool vp_scenario_is_given(const struct vp_scenario *scenario, enum vp_field field) {
+    return scenario->source[field].origin >= VP_ORIGIN_FILE;
+}
+
 #endif

@@ -5,14 +5,6 @@
 #include "planner/ops/tape_parts.h"
 #include "planner/ops/train_layout.h"
 
-static const char *const GROUP_NAMES[] = {
-#define X(name, text, meaning) text,
-#include "planner/ops/tape_groups.def"
-#undef X
-};
-
-const char *vp_tape_group_name(enum vp_tape_group group) { return GROUP_NAMES[group]; }
-
 /* Tokens of one sequence on one rank; the fullest when they do not divide evenly. */
 static uint64_t sequence_part(const struct vp_scenario *scenario) {
     return vp_ceil_div(scenario->train.sequence, vp_max(scenario->parallel.context, 1));

@@ -18,11 +18,24 @@
 #include "planner/model/scenario.h"
 #include "planner/ops/ops.h"
 
+/* What a block keeps for its backward pass, by what selective recomputation can leave out. */
 enum vp_tape_group {
-#define X(name, text, meaning) VP_TAPE_##name,
-#include "planner/ops/tape_groups.def"
-#undef X
-    VP_TAPE_GROUPS
+    VP_TAPE_NAME,        /* meaning */
+    VP_TAPE_INPUT,       /* the block's own input, where an operator keeps it as it is */
+    VP_TAPE_NORM,        /* inputs, normalised values and statistics of norms */
+    VP_TAPE_PROJECTION,  /* inputs of matrices */
+    VP_TAPE_ATTENTION,   /* queries, keys, values, probabilities and output of the attention core */
+    VP_TAPE_LATENT,      /* compressed queries, keys and values, and what they expand into */
+    VP_TAPE_STATE,       /* what linear-attention and state-space layers keep */
+    VP_TAPE_ACTIVATION,  /* inputs and outputs of the feed-forward's activation function */
+    VP_TAPE_ROUTER,      /* scores and choices of experts, permutations of tokens */
+    VP_TAPE_EXPERTS,     /* tokens of the routed experts and their activations */
+    VP_TAPE_SHARED,      /* activations of shared experts */
+    VP_TAPE_ADAPTER,     /* inputs and inner products of adapters */
+    VP_TAPE_DROPOUT,     /* masks */
+    VP_TAPE_WEIGHT_COPY, /* copies of weights in the compute type (autocast) */
+    VP_TAPE_EMBEDDING,   /* token ids */
+    VP_TAPE_LOSS,        /* scores over the vocabulary and targets */
 };
 
 struct vp_tape_item {
@@ -75,7 +88,5 @@ void vp_tape_last(struct vp_head_tape *out, const struct vp_scenario *scenario);
 uint64_t vp_tape_selected(const struct vp_tape *tape, uint32_t selective);
 /* Tokens of a micro batch on one rank, after context parallelism. */
 uint64_t vp_tape_tokens(const struct vp_scenario *scenario);
-
-const char *vp_tape_group_name(enum vp_tape_group group);
 
 #endif

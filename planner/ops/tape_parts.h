@@ -119,7 +119,6 @@ uint32_t vp_tape_multiply(struct vp_tape_maker *maker, uint32_t a, uint32_t b, c
 
 /* The mixers, without the norm before and the residual behind. */
 uint32_t vp_tape_mixer(struct vp_tape_maker *maker, uint32_t x, const struct vp_attention *a);
-uint32_t vp_tape_latent(struct vp_tape_maker *maker, uint32_t x, const struct vp_attention *a);
 uint32_t vp_tape_recurrent(struct vp_tape_maker *maker, uint32_t x, const struct vp_attention *a);
 /* The feed-forward halves. */
 uint32_t vp_tape_mlp(struct vp_tape_maker *maker, uint32_t x);

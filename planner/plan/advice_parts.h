@@ -24,7 +24,7 @@ bool vp_advice_evaluate(const struct vp_advice *a, struct vp_variant *out,
 
 /* Written by the user, in the file or on the command line. */
 static inline bool vp_advice_is_given(const struct vp_advice *a, enum vp_field field) {
-    return a->scenario->source[field].origin >= VP_ORIGIN_FILE;
+    return vp_scenario_is_given(a->scenario, field);
 }
 
 /* Where the user wrote it; no position for a default. */

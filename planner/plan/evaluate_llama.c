@@ -59,23 +59,44 @@ static int short_of(const struct vp_result *out, uint32_t gpu) {
     return device->need.high > vp_above(memory->low, taken);
 }
 
-/* What is mapped from the file need not all be there at once. An APU's GPU has no memory of its
- * own. */
-static int short_of_host(const struct vp_result *out) {
-    const struct vp_device *host = &out->devices[out->llama->gpus];
+/* Of the host's memory. An APU's GPU has none of its own. */
+static struct vp_amount host_need(const struct vp_result *out) {
+    struct vp_amount need = out->devices[out->llama->gpus].need;
     bool apu = out->llama->gpus > 0 && out->scenario->hardware.gpu.gtt_ppb > 0;
-    struct vp_amount gpu = apu ? out->devices[0].need : vp_exactly(0);
+
+    return apu ? vp_amount_add(need, out->devices[0].need) : need;
+}
+
+static uint64_t mapped_bytes(const struct vp_llama_plan *plan) {
     uint64_t mapped = 0;
 
-    if (host->capacity_bytes == 0)
+    for (uint32_t p = plan->gpus; p < plan->places; p++)
+        mapped += plan->place[p].mapped_bytes;
+    return mapped;
+}
+
+static uint64_t paged_bytes(const struct vp_result *out) {
+    uint64_t capacity = out->devices[out->llama->gpus].capacity_bytes;
+    uint64_t low = host_need(out).low;
+
+    if (capacity == 0 || vp_above(low, mapped_bytes(out->llama)) > capacity)
+        return 0; /* it does not load at all */
+    return vp_above(low, capacity);
+}
+
+/* What is mapped from the file need not all be there at once. */
+static int short_of_host(const struct vp_result *out) {
+    uint64_t capacity = out->devices[out->llama->gpus].capacity_bytes;
+    uint64_t mapped = mapped_bytes(out->llama);
+    struct vp_amount need = host_need(out);
+
+    if (capacity == 0)
         return 0;
-    for (uint32_t p = out->llama->gpus; p < out->llama->places; p++)
-        mapped += out->llama->place[p].mapped_bytes;
     if (out->llama->gpus == 0)
         mapped = 0; /* all of it is read for every token */
-    if (gpu.low + vp_above(host->need.low, mapped) > host->capacity_bytes)
+    if (vp_above(need.low, mapped) > capacity)
         return 2;
-    return gpu.high + host->need.high > host->capacity_bytes;
+    return need.high > capacity;
 }
 
 static void judge(struct vp_result *out) {
@@ -104,6 +125,7 @@ bool vp_evaluate_llama(struct vp_arena *arena, struct vp_result *out) {
             out->worst = g;
     }
     fill_host(out, plan->gpus);
+    plan->paged_bytes = paged_bytes(out);
     out->headroom_bytes = vp_device_headroom(&out->devices[out->worst]);
     report_cache(out);
     judge(out);

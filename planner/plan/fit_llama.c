@@ -19,47 +19,41 @@ enum { TYPE_COUNT = sizeof TYPES / sizeof *TYPES };
 
 /* ---- what is given ---- */
 
-static bool is_given(const struct vp_scenario *s, enum vp_field field) {
-    return s->source[field].origin >= VP_ORIGIN_FILE;
-}
-
-static bool has_experts(const struct vp_model *model) {
-    for (uint32_t b = 0; b < model->block_count; b++)
-        if (model->blocks[b].moe.kind != VP_MLP_NONE)
-            return true;
-    return false;
-}
-
 struct vp_fit_fixed vp_fit_llama_fixed(const struct vp_scenario *s) {
     struct vp_fit_fixed fixed = {
-        .total = is_given(s, VP_F_CTX_SIZE),
-        .layers = is_given(s, VP_F_N_GPU_LAYERS) || s->hardware.count == 0,
-        .cache = is_given(s, VP_F_CACHE_TYPE_K) || is_given(s, VP_F_CACHE_TYPE_V) ||
-                 is_given(s, VP_F_KV_DTYPE),
-        .slots = is_given(s, VP_F_LLAMA_SLOTS) || is_given(s, VP_F_CONCURRENCY),
-        .batch = is_given(s, VP_F_LLAMA_UBATCH) || is_given(s, VP_F_LLAMA_BATCH),
+        .total = vp_scenario_is_given(s, VP_F_CTX_SIZE),
+        .layers = vp_scenario_is_given(s, VP_F_N_GPU_LAYERS) || s->hardware.count == 0,
+        .cache = vp_scenario_is_given(s, VP_F_CACHE_TYPE_K) ||
+                 vp_scenario_is_given(s, VP_F_CACHE_TYPE_V) ||
+                 vp_scenario_is_given(s, VP_F_KV_DTYPE),
+        .slots =
+            vp_scenario_is_given(s, VP_F_LLAMA_SLOTS) || vp_scenario_is_given(s, VP_F_CONCURRENCY),
+        .batch =
+            vp_scenario_is_given(s, VP_F_LLAMA_UBATCH) || vp_scenario_is_given(s, VP_F_LLAMA_BATCH),
     };
 
     fixed.split = s->hardware.count < 2 || s->llama.split != VP_SPLIT_LAYER ||
-                  is_given(s, VP_F_TENSOR_SPLIT) || s->engine.kind == VP_ENGINE_OLLAMA;
-    fixed.context = fixed.total || is_given(s, VP_F_CONTEXT);
+                  vp_scenario_is_given(s, VP_F_TENSOR_SPLIT) || s->engine.kind == VP_ENGINE_OLLAMA;
+    fixed.context = fixed.total || vp_scenario_is_given(s, VP_F_CONTEXT);
     /* ollama has no such argument; overrides say where tensors go, each by itself */
-    fixed.experts = !has_experts(s->model) || s->engine.kind == VP_ENGINE_OLLAMA ||
-                    is_given(s, VP_F_CPU_MOE) || is_given(s, VP_F_N_CPU_MOE) ||
-                    s->llama.overrides > 0 || s->hardware.count == 0;
+    fixed.experts = !vp_model_has_experts(s->model) || s->engine.kind == VP_ENGINE_OLLAMA ||
+                    vp_scenario_is_given(s, VP_F_CPU_MOE) ||
+                    vp_scenario_is_given(s, VP_F_N_CPU_MOE) || s->llama.overrides > 0 ||
+                    s->hardware.count == 0;
     return fixed;
 }
 
 /* Flash attention is on unless it was given otherwise, whatever the version's default. */
 static enum vp_flash flash_of(const struct vp_scenario *s) {
-    return is_given(s, VP_F_FLASH_ATTN) ? s->llama.flash : VP_FLASH_ON;
+    return vp_scenario_is_given(s, VP_F_FLASH_ATTN) ? s->llama.flash : VP_FLASH_ON;
 }
 
 /* Sequences whose contexts are full at once: slots that share a cache are not taken to be, unless
  * serve.concurrency says so (as import/ reads it). */
 static uint64_t full_sequences(const struct vp_scenario *scenario, const struct vp_fit_fixed *fixed,
                                uint64_t slots) {
-    bool shared = fixed->slots && scenario->llama.unified && !is_given(scenario, VP_F_CONCURRENCY);
+    bool shared = fixed->slots && scenario->llama.unified &&
+                  !vp_scenario_is_given(scenario, VP_F_CONCURRENCY);
 
     return shared ? 1 : slots;
 }
@@ -70,7 +64,7 @@ struct vp_scenario vp_fit_llama_scenario(const struct vp_scenario *scenario,
     struct vp_scenario s = *scenario;
     uint64_t sequences = full_sequences(scenario, fixed, set->slots);
     struct vp_sum total = vp_sum_mul(vp_sum(set->context), sequences);
-    bool asked = is_given(scenario, VP_F_KV_UNIFIED) || fixed->slots;
+    bool asked = vp_scenario_is_given(scenario, VP_F_KV_UNIFIED) || fixed->slots;
 
     s.llama.fit_context = s.llama.fit_layers = false;
     s.llama.flash = flash_of(scenario);
@@ -426,9 +420,9 @@ static bool can_free(const struct vp_fit_search *s, enum vp_fit_freed freed) {
     struct vp_fit_fixed fixed = s->fixed;
 
     if (freed == VP_FIT_MOE) /* unless there is nothing to move, or it is placed by hand */
-        return fixed.experts && has_experts(s->base.model) && s->base.llama.overrides == 0 &&
-               s->base.engine.kind != VP_ENGINE_OLLAMA && s->base.hardware.count > 0 &&
-               !s->base.llama.cpu_moe;
+        return fixed.experts && vp_model_has_experts(s->base.model) &&
+               s->base.llama.overrides == 0 && s->base.engine.kind != VP_ENGINE_OLLAMA &&
+               s->base.hardware.count > 0 && !s->base.llama.cpu_moe;
     if (freed == VP_FIT_NGL && s->base.hardware.count == 0)
         return false;
     if (freed == VP_FIT_PARALLEL && s->base.llama.slots < 2)
@@ -498,7 +492,7 @@ bool vp_fit_llama_find(struct vp_arena *arena, struct vp_fit_llama *out,
     s.longest = longest_of(scenario, &s.fixed);
     s.most_slots = MOST_SLOTS;
     out->goal = goal;
-    if (!is_given(scenario, VP_F_FIT_TARGET))
+    if (!vp_scenario_is_given(scenario, VP_F_FIT_TARGET))
         margin = MARGIN_MIB;
     out->margin_bytes = vp_min(margin, UINT64_C(1) << 40) << 20;
     out->layer_slots = plan.llama->layer_slots;

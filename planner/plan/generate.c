@@ -9,9 +9,9 @@ struct vp_scenario vp_generate_variant(const struct vp_scenario *scenario, uint6
 
     out.serve.context = out.engine.max_model_len = context;
     out.serve.concurrency = sequences;
-    if (scenario->source[VP_F_MAX_NUM_SEQS].origin < VP_ORIGIN_FILE)
+    if (!vp_scenario_is_given(scenario, VP_F_MAX_NUM_SEQS))
         out.engine.max_num_seqs = sequences;
-    if (scenario->source[VP_F_BATCHED_TOKENS].origin < VP_ORIGIN_FILE)
+    if (!vp_scenario_is_given(scenario, VP_F_BATCHED_TOKENS))
         out.engine.max_batched_tokens = vp_generate_tokens(&out);
     return out;
 }

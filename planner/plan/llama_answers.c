@@ -382,6 +382,28 @@ static void note_pool(struct vp_ctx *ctx, const struct vp_result *out) {
                  vp_ceil_div(wanted, PAGE), gib(ctx, out->devices[out->llama->gpus].need.likely));
 }
 
+/* llama.cpp starts with less memory than it maps: the system drops pages of the file and reads them
+ * again. Source: llama.cpp's llama-mmap.cpp, mmap(2) of a file that is only read. */
+static void note_paged(struct vp_ctx *ctx, const struct vp_result *out) {
+    const struct vp_llama_plan *plan = out->llama;
+    uint64_t mapped = 0, memory = out->devices[plan->gpus].capacity_bytes;
+
+    if (plan->paged_bytes == 0)
+        return;
+    for (uint32_t p = plan->gpus; p < plan->places; p++)
+        mapped += plan->place[p].mapped_bytes;
+    vp_diag_add(ctx->diags, VP_D_HOST_PAGED, &out->scenario->source[VP_F_HOST_MEMORY].pos,
+                "%s GiB of weights are mapped from the file, and host memory of %s GiB has room "
+                "for %s of them: %s GiB or more are read from the disk again and again",
+                gib(ctx, mapped), gib(ctx, memory), gib(ctx, vp_above(mapped, plan->paged_bytes)),
+                gib(ctx, plan->paged_bytes));
+    vp_diag_hint(ctx->diags,
+                 "host memory above %s GiB, %sor fewer bits per weight; without mmap it would not "
+                 "load at all",
+                 gib(ctx, memory + plan->paged_bytes),
+                 plan->gpus > 0 ? "more layers on the GPUs, " : "");
+}
+
 /* One sequence of the whole cache, as people compute it. */
 static void set_first_order(struct vp_result *out) {
     const struct vp_scenario *scenario = out->scenario;
@@ -397,6 +419,7 @@ static void set_first_order(struct vp_result *out) {
 
 void vp_llama_answers(struct vp_ctx *ctx, struct vp_result *out) {
     note_pool(ctx, out);
+    note_paged(ctx, out);
     set_prices(ctx, out);
     if (out->llama->gpus < 2)
         set_first_order(out);

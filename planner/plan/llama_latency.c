@@ -9,29 +9,26 @@ struct load {
     const struct vp_scenario *scenario;
     const struct vp_llama_plan *plan;
     double slots, past, prompt, output;
-    double active; /* share of a block's bytes that a step reads */
 };
 
-/* Experts that nobody asked for are not read. */
-static double active_share(const struct load *l) {
-    const struct vp_gguf_table *table = l->plan->table;
+/* Share of the experts that so many tokens wake: the others are not read. */
+static double experts_hit(const struct load *l, double tokens) {
     const struct vp_model *model = l->scenario->model;
-    double all = 0, experts = 0, hit = 1;
+    double hit = 1;
 
-    for (uint32_t i = 0; table && i < table->count; i++) {
-        if (table->tensor[i].place != VP_GGUF_BLOCK || table->tensor[i].nextn)
-            continue;
-        all += (double)table->tensor[i].bytes;
-        if (table->tensor[i].kind == VP_GGUF_EXPERT)
-            experts += (double)table->tensor[i].bytes;
-    }
     for (uint32_t i = 0; i < model->block_count; i++) {
         const struct vp_moe *moe = &model->blocks[i].moe;
         if (moe->kind != VP_MLP_NONE && moe->experts > 0)
-            hit = vp_experts_hit((double)moe->experts, (double)moe->top_k, l->slots) /
+            hit = vp_experts_hit((double)moe->experts, (double)moe->top_k, tokens) /
                   (double)moe->experts;
     }
-    return all > 0 ? 1 - experts / all * (1 - hit) : 1;
+    return hit;
+}
+
+/* Bytes of the weights that a pass of so many tokens reads. */
+static double weight_bytes(const struct load *l, const struct vp_llama_place *place,
+                           double tokens) {
+    return (double)place->read_bytes - (double)place->expert_bytes * (1 - experts_hit(l, tokens));
 }
 
 /* Of the group that a GPU belongs to, where not all are alike. */
@@ -71,10 +68,35 @@ static struct vp_time decode_time(const struct load *l) {
         if (place->gpu < 0)
             continue;
         struct vp_kernels kernels = kernels_of(l, place->gpu);
-        double bytes = (double)place->buffer[VP_LLAMA_MODEL].likely * l->active;
-        sum = vp_time_add(sum, vp_stream_time(&kernels, bytes + cache_bytes(l, place), 0));
+        double bytes = weight_bytes(l, place, l->slots) + cache_bytes(l, place);
+        sum = vp_time_add(sum, vp_stream_time(&kernels, bytes, 0));
     }
     return sum;
+}
+
+/* ---- the host's part: a bound ---- */
+
+/* No field states the rate of host memory. The most that one socket reads: 12 channels x 8 bytes x
+ * 6400 MT/s, 614 GB/s (data sheet of AMD's EPYC 9005; Intel's Xeon 6 has as many channels). An
+ * APU's is the card's own. */
+static double host_gbs(const struct load *l) {
+    const struct vp_gpu *gpu = &l->scenario->hardware.gpu;
+    const double socket = 12 * 8 * 6.4;
+
+    return gpu->gtt_ppb > 0 ? fmax(gpu->bandwidth_gbs, socket) : socket;
+}
+
+/* At least so many microseconds for one pass of `tokens` tokens; a host that computes reads each
+ * weight once, and one that hands them to a GPU does so too. */
+static double host_us(const struct load *l, double tokens, bool cache) {
+    double bytes = 0;
+
+    for (uint32_t i = 0; i < l->plan->places; i++) {
+        const struct vp_llama_place *place = &l->plan->place[i];
+        if (place->gpu < 0)
+            bytes += weight_bytes(l, place, tokens) + (cache ? cache_bytes(l, place) : 0);
+    }
+    return bytes / (host_gbs(l) * 1e3);
 }
 
 /* Products of one prompt, layer after layer, in 16 bit. */
@@ -89,6 +111,14 @@ static struct vp_time prompt_time(const struct load *l) {
                                  .batch = 1,
                                  .stored_bytes = 1};
     return vp_gemm_time(&kernels, &gemm);
+}
+
+/* Physical batches of the prompt, each of which passes over the host's weights. */
+static double prompt_host_us(const struct load *l) {
+    const struct vp_llama *set = &l->scenario->llama;
+    double batch = fmax((double)vp_min(set->ubatch, set->batch), 1);
+
+    return ceil(l->prompt / batch) * host_us(l, fmin(l->prompt, batch), false);
 }
 
 static struct vp_estimate inverse(double tokens, const struct vp_estimate *ms, bool bound) {
@@ -137,6 +167,27 @@ static void set_requests(struct load *l) {
     l->past = fmin(l->prompt + l->output / 2, context);
 }
 
+static const char *no_time(const struct vp_llama_plan *plan) {
+    if (!plan || plan->gpus == 0)
+        return "times on the processor are not modelled";
+    return plan->paged_bytes > 0 ? "host memory does not hold the weights that stay there: they "
+                                   "are read from the disk again and again, at a rate that no "
+                                   "field states"
+                                 : NULL;
+}
+
+static void say_host(struct vp_latency *out, const struct load *l) {
+    bool apu = l->scenario->hardware.gpu.gtt_ppb > 0;
+
+    out->beyond_probe = true;
+    out->taken = apu ? "with host memory at the card's rate" : "with host memory at 614 GB/s";
+    out->why = apu ? "no field states the rate of host memory, and what the host computes is left "
+                     "out"
+                   : "no field states the rate of host memory; 614 GB/s is the most that a socket "
+                     "reads (twelve channels of DDR5-6400; two channels have 102), and what the "
+                     "host computes is left out";
+}
+
 void vp_llama_latency(struct vp_result *result) {
     const struct vp_scenario *s = result->scenario;
     struct vp_latency *out = &result->latency;
@@ -144,30 +195,30 @@ void vp_llama_latency(struct vp_result *result) {
     struct vp_time step, prompt;
     bool host;
 
-    *out = (struct vp_latency){0};
-    if (!l.plan || l.plan->gpus == 0) {
-        out->why = "times on the processor are not modelled";
+    *out = (struct vp_latency){.why = no_time(l.plan)};
+    if (out->why)
         return;
-    }
     set_requests(&l);
     l.slots = fmax((double)vp_min(s->serve.concurrency, vp_max(s->llama.slots, 1)), 1);
-    l.active = active_share(&l);
     step = decode_time(&l);
     if (!(step.likely > 0)) {
         out->why = "the card's rates are not known";
         return;
     }
     host = works_on_host(&l);
-    set_decode(out, &l, step, host);
     prompt = prompt_time(&l);
+    if (host) {
+        step.low += host_us(&l, l.slots, true);
+        prompt.low = fmax(prompt.low, prompt_host_us(&l));
+    }
+    set_decode(out, &l, step, host);
     if (prompt.low > 0) {
         out->ttft_ms = (struct vp_estimate){VP_BASIS_BOUND, prompt.low / 1e3, 0, 0};
         out->prefill_tokens_per_s =
             (struct vp_estimate){VP_BASIS_BOUND, 0, 0, l.prompt * 1e6 / prompt.low};
     }
     if (host) {
-        out->why = "the rate of host memory is not known";
-        out->beyond_probe = true;
+        say_host(out, &l);
     } else {
         out->why = step.basis == VP_BASIS_CALIBRATED
                        ? "weights and cache read at the card's measured rate"

@@ -1,7 +1,8 @@
 /* How fast llama.cpp and ollama are: a token reads the weights that work for it and the cache, on
  * each device in turn, at the rate that cards of its class reach. Batches of slots share the
- * weights. What stays in host memory is read at a rate that no field states, so with layers there
- * only the GPUs' part is known: a bound.
+ * weights. What stays in host memory is read at a rate that no field states: with layers or experts
+ * there times are bounds, counted with the fastest memory that a socket has, and what the host
+ * computes is left out. Weights that host memory does not hold come from the disk: no times at all.
  *
  * Left out: graphs that are rebuilt, sampling, transfers between devices, several requests that
  * arrive at different times. Prompts are bounds too: how well a card multiplies ggml's block

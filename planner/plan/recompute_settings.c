@@ -32,12 +32,20 @@ static uint32_t longest_chunk(const struct vp_train_stage *stage) {
     return longest;
 }
 
+/* Do both have the same options? Most layers are like the one before. */
+static bool is_like(const struct vp_train_layer *a, const struct vp_train_layer *b) {
+    return a->block == b->block && a->tape == b->tape &&
+           a->weight_temp_bytes == b->weight_temp_bytes &&
+           a->gradient_temp_bytes == b->gradient_temp_bytes;
+}
+
 /* Regions that leave something out of some layer here. */
 static uint32_t regions(const struct vp_scenario *scenario, const struct vp_stage_chain *stage) {
+    const struct vp_train_layer *layer = stage->plain->layer;
     uint32_t set = 0;
-    for (uint32_t i = 0; i < stage->plain->layers; i++)
-        for (uint32_t k = 0; k < VP_TAPE_REGIONS && i < stage->chain.layers; k++)
-            if (vp_train_chain_option(scenario, &stage->plain->layer[i], UINT32_C(1) << k).t <
+    for (uint32_t i = 0; i < stage->plain->layers && i < stage->chain.layers; i++)
+        for (uint32_t k = 0; k < VP_TAPE_REGIONS && !(i && is_like(&layer[i], &layer[i - 1])); k++)
+            if (vp_train_chain_option(scenario, &layer[i], UINT32_C(1) << k).t <
                 stage->chain.chain.options[i][0].t)
                 set |= UINT32_C(1) << k;
     return set;
@@ -108,7 +116,9 @@ static void set_selective(struct vp_arena *arena, struct vp_train_chain *chain,
                           uint32_t select) {
     struct vp_tape_option *some = VP_NEW_ARRAY(arena, chain->layers, struct vp_tape_option);
     for (uint32_t i = 0; i < chain->layers; i++)
-        some[i] = vp_train_chain_option(scenario, &stage->layer[i], select);
+        some[i] = i && is_like(&stage->layer[i], &stage->layer[i - 1])
+                      ? some[i - 1]
+                      : vp_train_chain_option(scenario, &stage->layer[i], select);
     set_options(arena, chain, some, select);
 }
 

@@ -33,10 +33,6 @@ static struct vp_suggestion *consider(struct vp_ctx *ctx, struct vp_result *resu
     return s;
 }
 
-static const char *count(struct vp_ctx *ctx, uint64_t n) {
-    return vp_arena_printf(ctx->arena, "%llu", (unsigned long long)n);
-}
-
 static void set_patch(struct vp_suggestion *s, const char *field, const char *from,
                       const char *to) {
     if (!s)
@@ -70,14 +66,14 @@ static void try_weights(struct vp_ctx *ctx, struct vp_result *result, const char
 static void try_sixteen_bit(struct vp_ctx *ctx, struct vp_result *result) {
     const struct vp_scenario *scenario = result->scenario;
     struct vp_scenario candidate = copy_of(ctx, scenario);
-    bool chosen = scenario->source[VP_F_COMPUTE].origin >= VP_ORIGIN_FILE;
+    bool chosen = vp_scenario_is_given(scenario, VP_F_COMPUTE);
     enum vp_dtype model = scenario->model->dtype;
 
     if (!scenario->engine.rules.loads_fp32 || chosen ||
         scenario->precision.compute != VP_DTYPE_FP32 || model == VP_DTYPE_FP32)
         return;
     candidate.precision.compute = model;
-    if (scenario->source[VP_F_KV_DTYPE].origin < VP_ORIGIN_FILE)
+    if (!vp_scenario_is_given(scenario, VP_F_KV_DTYPE))
         candidate.precision.kv_cache = model;
     vp_model_load_plain_as(candidate.model, model);
     struct vp_suggestion *s = consider(ctx, result, &candidate, "torch_dtype=\"auto\"");
@@ -133,7 +129,8 @@ static void try_ranks(struct vp_ctx *ctx, struct vp_result *result) {
     struct vp_suggestion *s =
         consider(ctx, result, &candidate,
                  vp_arena_printf(ctx->arena, "tensor parallel %llu", (unsigned long long)tensor));
-    set_patch(s, "parallel.tensor", count(ctx, scenario->parallel.tensor), count(ctx, tensor));
+    set_patch(s, "parallel.tensor", vp_format_u64(ctx->arena, scenario->parallel.tensor),
+              vp_format_u64(ctx->arena, tensor));
     if (!s)
         return;
     s->money = more ? "twice the GPUs" : "none";
@@ -165,7 +162,8 @@ static bool try_admission(struct vp_ctx *ctx, struct vp_result *result) {
         return false;
     candidate.engine.max_model_len = length;
     struct vp_suggestion *s = consider(ctx, result, &candidate, "admit shorter sequences");
-    set_patch(s, path, count(ctx, scenario->engine.max_model_len), count(ctx, length));
+    set_patch(s, path, vp_format_u64(ctx->arena, scenario->engine.max_model_len),
+              vp_format_u64(ctx->arena, length));
     return s != NULL;
 }
 
@@ -182,8 +180,8 @@ static void try_lengths(struct vp_ctx *ctx, struct vp_result *result) {
         if (candidate.serve.context >= serve->context)
             continue;
         struct vp_suggestion *s = consider(ctx, result, &candidate, "shorter context");
-        set_patch(s, "serve.context", count(ctx, serve->context),
-                  count(ctx, candidate.serve.context));
+        set_patch(s, "serve.context", vp_format_u64(ctx->arena, serve->context),
+                  vp_format_u64(ctx->arena, candidate.serve.context));
         if (s)
             break;
     }
@@ -193,7 +191,8 @@ static void try_lengths(struct vp_ctx *ctx, struct vp_result *result) {
         if (sequences >= serve->concurrency)
             continue;
         struct vp_suggestion *s = consider(ctx, result, &candidate, "fewer sequences at once");
-        set_patch(s, "serve.concurrency", count(ctx, serve->concurrency), count(ctx, sequences));
+        set_patch(s, "serve.concurrency", vp_format_u64(ctx->arena, serve->concurrency),
+                  vp_format_u64(ctx->arena, sequences));
         if (s) {
             s->speed = "requests wait";
             break;
@@ -210,7 +209,7 @@ static void try_seqs(struct vp_ctx *ctx, struct vp_result *result) {
     uint64_t seqs = vp_max(scenario->serve.concurrency, 16);
     const char *path = vp_field_path_for(scenario->engine.kind, VP_F_MAX_NUM_SEQS);
     bool derived = scenario->engine.kind == VP_ENGINE_SGLANG &&
-                   scenario->source[VP_F_UTILIZATION].origin < VP_ORIGIN_FILE;
+                   !vp_scenario_is_given(scenario, VP_F_UTILIZATION);
 
     if (!path || derived || seqs >= scenario->engine.max_num_seqs)
         return;
@@ -218,7 +217,8 @@ static void try_seqs(struct vp_ctx *ctx, struct vp_result *result) {
     struct vp_suggestion *s =
         consider(ctx, result, &candidate,
                  vp_arena_printf(ctx->arena, "smaller %s", path + sizeof PREFIX - 1));
-    set_patch(s, path, count(ctx, scenario->engine.max_num_seqs), count(ctx, seqs));
+    set_patch(s, path, vp_format_u64(ctx->arena, scenario->engine.max_num_seqs),
+              vp_format_u64(ctx->arena, seqs));
     if (s)
         s->speed = "none up to that many sequences";
 }

@@ -149,10 +149,6 @@ static void consider(struct vp_ctx *ctx, struct vp_result *result,
     result->suggestions[result->suggestion_count++] = suggestion;
 }
 
-static const char *count(struct vp_ctx *ctx, uint64_t n) {
-    return vp_arena_printf(ctx->arena, "%llu", (unsigned long long)n);
-}
-
 static void try_recompute(struct vp_ctx *ctx, struct vp_result *result) {
     struct vp_scenario candidate = *result->scenario;
 
@@ -236,8 +232,8 @@ static void try_sharding(struct vp_ctx *ctx, struct vp_result *result) {
         if (p->zero == 3)
             return;
         s.change = "divide more over the data-parallel ranks";
-        s.from = count(ctx, p->zero++);
-        s.to = s.patch_value = count(ctx, p->zero);
+        s.from = vp_format_u64(ctx->arena, p->zero++);
+        s.to = s.patch_value = vp_format_u64(ctx->arena, p->zero);
         s.patch_field = "parallel.zero";
         s.speed = p->zero == 3 ? "half as much traffic again" : "none";
     } else if (candidate.engine.kind != VP_ENGINE_MEGATRON) {
@@ -274,26 +270,26 @@ static void try_micro_batch(struct vp_ctx *ctx, struct vp_result *result) {
     const struct vp_scenario *scenario = result->scenario;
     struct vp_scenario candidate = *scenario;
     uint64_t size = scenario->train.micro_batch;
-    bool fixed = scenario->source[VP_F_GLOBAL_BATCH].origin >= VP_ORIGIN_FILE &&
-                 (scenario->source[VP_F_ACCUMULATION].origin >= VP_ORIGIN_FILE ||
-                  scenario->source[VP_F_MICROBATCHES].origin >= VP_ORIGIN_FILE);
+    bool fixed = vp_scenario_is_given(scenario, VP_F_GLOBAL_BATCH) &&
+                 (vp_scenario_is_given(scenario, VP_F_ACCUMULATION) ||
+                  vp_scenario_is_given(scenario, VP_F_MICROBATCHES));
 
     if (size < 2 || size % 2 != 0 || fixed)
         return;
     candidate.train.micro_batch = size / 2;
-    if (scenario->source[VP_F_GLOBAL_BATCH].origin >= VP_ORIGIN_FILE) {
+    if (vp_scenario_is_given(scenario, VP_F_GLOBAL_BATCH)) {
         candidate.train.accumulation *= 2;
         candidate.parallel.microbatches *= 2;
     }
     consider(ctx, result, &candidate,
              (struct vp_suggestion){.change = "half the micro batch",
-                                    .from = count(ctx, size),
-                                    .to = count(ctx, size / 2),
+                                    .from = vp_format_u64(ctx->arena, size),
+                                    .to = vp_format_u64(ctx->arena, size / 2),
                                     .quality = "none",
                                     .speed = "smaller matrices",
                                     .money = "none",
                                     .patch_field = "train.micro_batch",
-                                    .patch_value = count(ctx, size / 2)});
+                                    .patch_value = vp_format_u64(ctx->arena, size / 2)});
 }
 
 static int by_need(const void *a, const void *b) {

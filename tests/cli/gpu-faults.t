@@ -47,7 +47,7 @@ for backend, libraries in (("hip", [HIP_LIBRARY, FAKES + "/libhipblaslt.so.1",
 # Under the sanitizers a crash is an exit with 99.
 for kind, pattern, limit in (("crash", r"killed by signal 11|ended with 99", "30"),
                              ("abort", r"signal 6 .*LLVM ERROR", "30"),
-                             ("hang", r"nothing came for 1 s", "1")):
+                             ("hang", r"nothing came for 0\.3 s", "0.3")):
     for call in ("hipInit", "hipModuleLoadData", "hipMalloc"):
         run = Probe("hip", "%s=%s" % (kind, call), limit=limit)
         ended(run, 4, "while the device was opened.*" + pattern, "%s in %s" % (kind, call))

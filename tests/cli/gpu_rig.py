@@ -2,46 +2,23 @@
 import csv
 import os
 import re
-import shlex
 import subprocess
 import tempfile
 
 import tap
 
 PROBE = os.path.join(os.path.dirname(tap.PROGRAM), "vramplan-probe")
-FAKES = os.path.join(tap.DIR, "fakes")
+# make has built them (VRAMPLAN_FAKES), else they are built here.
+FAKES = os.environ.get("VRAMPLAN_FAKES") or os.path.join(tap.DIR, "fakes")
 CUDA = os.path.join(FAKES, "cuda")
 ROCM5 = os.path.join(FAKES, "rocm5")
+HIP_LIBRARY = os.path.join(FAKES, "libamdhip64.so.7")
+CUDA_LIBRARY = os.path.join(CUDA, "libcuda.so.1")
 
 
 def skip(name, why):
     tap.count += 1
     print("ok %d - %s # SKIP %s" % (tap.count, name, why))
-
-
-def build():
-    compiler = shlex.split(os.environ.get("CC", "cc"))
-    flags = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-shared", "-w", "-I" + tap.TOP]
-
-    def make(out, sources, *more):
-        subprocess.run([*compiler, *flags, "-o", out, *[os.path.join(tap.TOP, s) for s in sources],
-                        *more], check=True)
-
-    driver, blas = "tests/fakes/fake_driver.c", ["tests/fakes/fake_blas.c", "probe/fp8.c"]
-    os.makedirs(CUDA)
-    os.mkdir(ROCM5)
-    hip, cuda = os.path.join(FAKES, "libamdhip64.so.7"), os.path.join(CUDA, "libcuda.so.1")
-    make(hip, [driver], "-DVP_FNUZ=1", "-Wl,-soname,libamdhip64.so.7", "-lm")
-    make(os.path.join(FAKES, "libhipblaslt.so.1"), blas, hip, "-lm")
-    make(os.path.join(FAKES, "librccl.so.1"), ["tests/fakes/fake_collective.c"])
-    make(os.path.join(ROCM5, "libamdhip64.so.5"), [driver],
-         "-DhipGetDevicePropertiesR0600=fake_absent", "-lm")
-    make(cuda, [driver], "-DCUDA", "-Wl,-soname,libcuda.so.1", "-lm")
-    make(os.path.join(CUDA, "libcublasLt.so.12"), blas, "-DCUDA", cuda, "-lm")
-    make(os.path.join(CUDA, "libnccl.so.2"), ["tests/fakes/fake_collective.c"])
-    for name in ("libnvrtc.so.12", "libnvidia-ml.so.1"):
-        os.symlink("libcuda.so.1", os.path.join(CUDA, name))
-    return hip, cuda
 
 
 class Probe:
@@ -75,4 +52,5 @@ def ended(run, code, pattern, name):
     return tap.ok(run.code == code and re.search(pattern, run.text, re.S), name, run)
 
 
-HIP_LIBRARY, CUDA_LIBRARY = build()
+if not os.environ.get("VRAMPLAN_FAKES"):
+    subprocess.run([os.path.join("tests", "fakes", "build"), FAKES], check=True, cwd=tap.TOP)

@@ -134,7 +134,7 @@ static void fill_lists(struct sample *f) {
     f->result.assumption_count = 2;
     f->result.suggestions = f->suggestions;
     f->result.suggestion_count = 2;
-    vp_diag_add(&f->diags, VP_D_OVERHEADS_WIDE, NULL, "graphs and runtime are class intervals");
+    vp_diag_add(&f->diags, VP_D_MEMORY_ASSUMED, NULL, "the device total is the driver's");
     vp_diag_add(&f->diags, VP_D_CONTEXT_BEYOND, &(struct vp_pos){"plan.yaml", 7, 12},
                 "context 262144 is beyond the 131072 of the model");
     vp_diag_hint(&f->diags, "add rope_scaling or shorten the context");

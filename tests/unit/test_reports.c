@@ -517,7 +517,7 @@ static void test_diagnostics(void **state) {
     f->diags.dropped = 2;
     vp_report_diagnostics(&out, &f->diags, false);
     assert_string_equal(vp_buf_text(&out),
-                        "vramplan: info: graphs and runtime are class intervals [VP504]\n"
+                        "vramplan: info: the device total is the driver's [VP303]\n"
                         "plan.yaml:7:12: warning: context 262144 is beyond the 131072 of the model "
                         "[VP206]\n"
                         "  hint: add rope_scaling or shorten the context\n"
