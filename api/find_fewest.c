@@ -2,7 +2,6 @@
 #include "api/find.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/base/text.h"

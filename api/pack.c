@@ -1,7 +1,6 @@
 #include "api/pack.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "api/levers.h"
 #include "planner/base/units.h"

@@ -1,7 +1,6 @@
 #include "api/places.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "planner/base/text.h"

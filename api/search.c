@@ -1,7 +1,6 @@
 #include "api/search.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "planner/base/text.h"
 #include "reports/shell_words.h"

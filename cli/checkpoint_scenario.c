@@ -1,7 +1,6 @@
 #include "cli/checkpoint_scenario.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "cli/gnuplot.h"
 #include "cli/output.h"

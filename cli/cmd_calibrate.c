@@ -1,6 +1,5 @@
 /* calibrate: samples -> a profile; a profile against samples; which shapes a probe should measure.
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "api/fit_serving.h"
@@ -31,14 +30,6 @@ static enum vp_status bad_option(struct vp_ctx *ctx, const char *message, const 
     return VP_ERR_INPUT;
 }
 
-static struct vp_page page_on(struct vp_buf *out, const struct vp_args *args) {
-    int width = vp_output_width(args);
-    return (struct vp_page){.out = out,
-                            .width = width ? width : VP_PAGE_WIDTH,
-                            .colour = vp_output_colour(args),
-                            .utf8 = vp_output_utf8(args)};
-}
-
 /* ---- the card ---- */
 
 static const char *card_option(const struct vp_args *args) {
@@ -47,9 +38,7 @@ static const char *card_option(const struct vp_args *args) {
 }
 
 static enum vp_status find_card(struct work *w, const char *name) {
-    struct vp_node *node =
-        vp_node_scalar(w->ctx, VP_NODE_TEXT, name, (struct vp_pos){.file = NULL});
-    return vp_gpu_read(w->ctx, &w->gpu, node);
+    return vp_gpu_named(w->ctx, &w->gpu, name);
 }
 
 /* The profile of --profile, if any, and the card that it or --gpu names. */
@@ -211,7 +200,7 @@ static enum vp_status fit(struct work *w) {
 static int write_profile(struct work *w) {
     struct vp_buf profile = {.arena = w->ctx->arena}, report = {.arena = w->ctx->arena};
     const char *path = w->args->value[VP_OPTION_OUTPUT];
-    struct vp_page page = page_on(&report, w->args);
+    struct vp_page page = vp_output_page(w->args, &report);
     vp_calibration_yaml(&profile, &w->calibration);
     enum vp_status status = vp_output_write(w->ctx, &profile, path);
     if (status == VP_OK && path && strcmp(path, "-") != 0) {
@@ -271,7 +260,7 @@ static uint32_t check_all(struct work *w, struct vp_check *checks) {
 static int run_check(struct work *w) {
     const char *path = w->args->value[VP_OPTION_PROFILE];
     struct vp_buf out = {.arena = w->ctx->arena};
-    struct vp_page page = page_on(&out, w->args);
+    struct vp_page page = vp_output_page(w->args, &out);
     enum vp_status status = path ? VP_OK
                                  : bad_option(w->ctx, "--check compares samples with a profile",
                                               "--profile PROFILE.yaml says which");

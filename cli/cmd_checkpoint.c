@@ -1,5 +1,4 @@
 /* checkpoint: where a chain of stages should recompute its activations. */
-#include <inttypes.h>
 
 #include "cli/args.h"
 #include "cli/checkpoint_scenario.h"

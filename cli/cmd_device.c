@@ -55,8 +55,7 @@ static enum vp_status here(struct work *w) {
 static enum vp_status by_name(struct work *w, const char *name) {
     struct vp_device_card *card = VP_NEW(w->ctx->arena, struct vp_device_card);
     struct vp_gpu *gpu = VP_NEW(w->ctx->arena, struct vp_gpu);
-    enum vp_status status = vp_gpu_read(
-        w->ctx, gpu, vp_node_scalar(w->ctx, VP_NODE_TEXT, name, (struct vp_pos){.file = NULL}));
+    enum vp_status status = vp_gpu_named(w->ctx, gpu, name);
 
     if (status != VP_OK)
         return status;
@@ -137,11 +136,7 @@ static enum vp_status what_ifs(struct work *w) {
 /* ---- the command ---- */
 
 static void render(struct work *w, struct vp_buf *out) {
-    int width = vp_output_width(w->args);
-    struct vp_page page = {.out = out,
-                           .width = width ? width : VP_PAGE_WIDTH,
-                           .colour = vp_output_colour(w->args),
-                           .utf8 = vp_output_utf8(w->args)};
+    struct vp_page page = vp_output_page(w->args, out);
     if (w->args->format == VP_FORMAT_JSON)
         vp_device_json(out, &w->view, w->ctx->diags);
     else

@@ -12,13 +12,12 @@
 /* --gpu: which card it was; the only setting that the command takes. */
 static enum vp_status find_gpu(struct vp_ctx *ctx, const struct vp_args *args,
                                const struct vp_gpu **out) {
-    struct vp_pos none = {.file = NULL};
     *out = NULL;
     if (args->setting_count == 0)
         return VP_OK;
     struct vp_gpu *gpu = VP_NEW(ctx->arena, struct vp_gpu);
     const char *name = args->settings[args->setting_count - 1].value;
-    enum vp_status status = vp_gpu_read(ctx, gpu, vp_node_scalar(ctx, VP_NODE_TEXT, name, none));
+    enum vp_status status = vp_gpu_named(ctx, gpu, name);
     *out = gpu;
     return status;
 }
@@ -30,9 +29,7 @@ static const struct vp_gpu *gpu_of_log(struct vp_ctx *ctx, const struct vp_run_l
     const char *name = log->start.gpu[0] ? log->start.gpu : log->last->gpu;
     own.diags = VP_NEW(ctx->arena, struct vp_diags);
     own.diags->arena = ctx->arena;
-    if (!name[0] || vp_gpu_read(&own, gpu,
-                                vp_node_scalar(&own, VP_NODE_TEXT, name,
-                                               (struct vp_pos){.file = NULL})) != VP_OK)
+    if (!name[0] || vp_gpu_named(&own, gpu, name) != VP_OK)
         return NULL;
     return gpu;
 }
@@ -62,11 +59,7 @@ static const char *subject_of(struct vp_ctx *ctx, const struct vp_run_log *log,
 
 static void render(struct vp_ctx *ctx, const struct vp_args *args, struct vp_buf *out,
                    const struct vp_run_log *log, const struct vp_diagnosis *diagnosis) {
-    int width = vp_output_width(args);
-    struct vp_page page = {.out = out,
-                           .width = width ? width : VP_PAGE_WIDTH,
-                           .colour = vp_output_colour(args),
-                           .utf8 = vp_output_utf8(args)};
+    struct vp_page page = vp_output_page(args, out);
     switch (args->format) {
     case VP_FORMAT_JSON:
         vp_doctor_report_json(out, log, diagnosis, ctx->diags);

@@ -162,33 +162,36 @@ static enum vp_status emit_changes(struct vp_ctx *ctx, struct vp_buf *out,
     return vp_emit(ctx, out, q->args->value[VP_OPTION_EMIT], f->input, all, n + patches, NULL);
 }
 
-static int fit_emit(struct vp_ctx *ctx, const struct vp_fit_ask *q) {
+static int emit_found(struct vp_ctx *ctx, const struct vp_fit_found *f,
+                      const struct vp_fit_ask *q) {
     const struct vp_args *args = q->args;
     struct vp_buf out = {.arena = ctx->arena};
-    struct vp_fit_found *f;
-    if (vp_fit_split(ctx, &f, args->operands[0]) > 1) {
-        wrong(ctx, "--emit takes one scenario: name it as FILE#NAME", NULL);
-        return vp_output_failure(ctx, args, VP_ERR_INPUT);
-    }
-    vp_fit_find(ctx, f, q);
-    vp_fit_show_diagnostics(ctx, f, 1, args);
-    enum vp_exit code = vp_fit_found_exit(f);
-    bool none = f->status == VP_OK &&
-                (f->llama ? f->llama->count == 0 : f->outcome->verdict == VP_DOES_NOT_FIT);
-    if (f->status != VP_OK || none) {
-        if (none)
-            wrong(ctx, "nothing that fits was found: there is nothing to emit",
-                  "the same without --emit says what is short");
-        vp_output_diagnostics(ctx, ctx->diags, VP_ERROR, args);
-        return (int)(none ? VP_EXIT_NO : code);
+    if (f->status != VP_OK)
+        return (int)vp_fit_found_exit(f);
+    if (f->llama ? f->llama->count == 0 : f->outcome->verdict == VP_DOES_NOT_FIT) {
+        wrong(ctx, "nothing that fits was found: there is nothing to emit",
+              "the same without --emit says what is short");
+        return VP_EXIT_NO;
     }
     enum vp_status status = f->llama ? emit_llama(ctx, &out, f, q) : emit_changes(ctx, &out, f, q);
     if (status != VP_OK)
         return vp_output_failure(ctx, args, status);
-    vp_output_diagnostics(ctx, ctx->diags, VP_INFO, args);
+    vp_output_own_diagnostics(ctx, VP_INFO, args);
     status = vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]);
+    return (int)vp_exit_of_both(vp_fit_found_exit(f), vp_exit_of_status(status));
+}
+
+static int fit_emit(struct vp_ctx *ctx, const struct vp_fit_ask *q) {
+    struct vp_fit_found *f;
+    if (vp_fit_split(ctx, &f, q->args->operands[0]) > 1) {
+        wrong(ctx, "--emit takes one scenario: name it as FILE#NAME", NULL);
+        return vp_output_failure(ctx, q->args, VP_ERR_INPUT);
+    }
+    vp_fit_find(ctx, f, q);
+    vp_fit_show_diagnostics(ctx, f, 1, q->args);
+    int code = emit_found(ctx, f, q);
     vp_search_close(&f->search);
-    return (int)vp_exit_of_both(code, vp_exit_of_status(status));
+    return code;
 }
 
 static int fit_one(struct vp_ctx *ctx, const struct vp_fit_ask *q) {

@@ -144,11 +144,7 @@ static enum vp_status write_profile(struct work *w) {
 }
 
 static void render(const struct work *w, struct vp_buf *out) {
-    struct vp_page page = {.out = out,
-                           .width =
-                               vp_output_width(w->args) ? vp_output_width(w->args) : VP_PAGE_WIDTH,
-                           .colour = vp_output_colour(w->args),
-                           .utf8 = vp_output_utf8(w->args)};
+    struct vp_page page = vp_output_page(w->args, out);
     switch (w->args->format) {
     case VP_FORMAT_JSON:
         vp_log_report_json(out, &w->comparison, &w->refit, w->ctx->diags);

@@ -106,7 +106,7 @@ static int run_emit(struct vp_ctx *ctx, const struct vp_args *args) {
                                     args->settings, args->setting_count, NULL);
     if (status != VP_OK)
         return vp_output_failure(ctx, args, status);
-    vp_output_diagnostics(ctx, ctx->diags, VP_INFO, args);
+    vp_output_own_diagnostics(ctx, VP_INFO, args);
     vp_answers_add(ctx, &answers, args->operands[0], args->settings, args->setting_count);
     status = vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]);
     return (int)vp_exit_of_both(vp_answers_exit(&answers), vp_exit_of_status(status));

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/output.h"
 #include "cli/probe_report.h"
@@ -139,11 +138,7 @@ static void report(struct work *w, struct vp_buf *out, bool fitted, bool verifie
                                            .fitted = fitted ? &w->fitted : NULL,
                                            .verification = verified ? &w->verification : NULL,
                                            .verified_by = &w->calibration};
-    int width = vp_output_width(w->args);
-    struct vp_page page = {.out = out,
-                           .width = width ? width : VP_PAGE_WIDTH,
-                           .colour = vp_output_colour(w->args),
-                           .utf8 = vp_output_utf8(w->args)};
+    struct vp_page page = vp_output_page(w->args, out);
 
     if (w->args->format == VP_FORMAT_JSON)
         vp_probe_report_json(out, &result, w->ctx->diags);

@@ -1,6 +1,5 @@
 /* timeline: one training step over time, as text, table, trace and drawing. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "api/answers.h"
 #include "cli/args.h"

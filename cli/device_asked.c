@@ -1,8 +1,5 @@
 #include "cli/device_asked.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "cli/probe_run.h"
 #include "planner/base/sum.h"
 #include "planner/base/units.h"

@@ -170,8 +170,6 @@ int vp_fit_pack(struct vp_ctx *ctx, const struct vp_fit_ask *ask) {
     if (status != VP_OK) {
         code = vp_output_failure(ctx, args, status);
     } else {
-        vp_output_diagnostics(ctx, ctx->diags, args->value[VP_OPTION_VERBOSE] ? VP_INFO : VP_ERROR,
-                              args);
         struct vp_json json = vp_json_begin(&out);
         if (args->format == VP_FORMAT_JSON)
             vp_pack_json(&json, pack, ctx->diags);

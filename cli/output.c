@@ -159,6 +159,14 @@ int vp_output_width(const struct vp_args *args) {
     return size.ws_col;
 }
 
+struct vp_page vp_output_page(const struct vp_args *args, struct vp_buf *out) {
+    int width = vp_output_width(args);
+    return (struct vp_page){.out = out,
+                            .width = width ? width : VP_PAGE_WIDTH,
+                            .colour = vp_output_colour(args),
+                            .utf8 = vp_output_utf8(args)};
+}
+
 void vp_output_diagnostics(struct vp_ctx *ctx, const struct vp_diags *diags, enum vp_severity least,
                            const struct vp_args *args) {
     struct vp_diags *shown = VP_NEW(ctx->arena, struct vp_diags);
@@ -172,6 +180,12 @@ void vp_output_diagnostics(struct vp_ctx *ctx, const struct vp_diags *diags, enu
         return;
     vp_report_diagnostics(&text, shown, is_coloured(args->colour, isatty(STDERR_FILENO)));
     (void)vp_output_put(STDERR_FILENO, vp_buf_text(&text), text.size);
+}
+
+void vp_output_own_diagnostics(struct vp_ctx *ctx, enum vp_severity least,
+                               const struct vp_args *args) {
+    vp_output_diagnostics(ctx, ctx->diags, least, args);
+    ctx->diags->count = 0;
 }
 
 int vp_output_failure(struct vp_ctx *ctx, const struct vp_args *args, enum vp_status status) {

@@ -7,6 +7,7 @@
 #include "cli/args.h"
 #include "planner/base/json_writer.h"
 #include "planner/base/text.h"
+#include "reports/layout.h"
 
 /* Before anything else is opened: a closed standard stream must not become a file that is written
  * to, and a reader that went away must show as a failed write. False: the environment failed. */
@@ -17,8 +18,8 @@ bool vp_output_prepare(void);
  * written in place. */
 enum vp_status vp_output_write(struct vp_ctx *ctx, const struct vp_buf *text, const char *path);
 
-/* What a link names: it is replaced, not the link. NULL and errno on failure, such as a file that is
- * not there yet. */
+/* What a link names: it is replaced, not the link. NULL and errno on failure, such as a file that
+ * is not there yet. */
 const char *vp_output_follow(struct vp_ctx *ctx, const char *path);
 /* All of the bytes, to an open file; 0, or an errno. For results that are too long to be kept. */
 int vp_output_put(int fd, const char *data, size_t n);
@@ -28,11 +29,17 @@ int vp_output_put(int fd, const char *data, size_t n);
 bool vp_output_colour(const struct vp_args *args);
 bool vp_output_utf8(const struct vp_args *args);
 int vp_output_width(const struct vp_args *args);
+/* A page that looks so. */
+struct vp_page vp_output_page(const struct vp_args *args, struct vp_buf *out);
 
 /* Diagnostics that are at least that severe, to standard error. Trouble there
  * cannot be told anywhere. */
 void vp_output_diagnostics(struct vp_ctx *ctx, const struct vp_diags *diags, enum vp_severity least,
                            const struct vp_args *args);
+
+/* The same of the context's own, which then are gone: main shows what a command leaves. */
+void vp_output_own_diagnostics(struct vp_ctx *ctx, enum vp_severity least,
+                               const struct vp_args *args);
 
 /* A command ends without a result: that object as the whole output where JSON was asked for.
  * Returns the exit code. */

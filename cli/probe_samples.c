@@ -132,9 +132,7 @@ enum vp_status vp_probe_card(struct vp_ctx *ctx, struct vp_gpu *out,
         if (status == VP_OK && !profile.root)
             status = not_known(ctx, folder, name);
         if (status == VP_OK)
-            status = vp_gpu_read(
-                ctx, out,
-                vp_node_scalar(ctx, VP_NODE_TEXT, profile.id, (struct vp_pos){.file = NULL}));
+            status = vp_gpu_named(ctx, out, profile.id);
         if (status != VP_OK)
             return status;
     }

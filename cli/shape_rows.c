@@ -1,6 +1,5 @@
 #include "cli/shape_rows.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "planner/doc/csv.h"

@@ -1,8 +1,6 @@
 #include "cli/sweep_lines.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/base/text.h"

@@ -10,7 +10,7 @@ _vramplan() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local command=plan words= files=no value=yes
-    local commands='plan explain import list help fit checkpoint timeline'
+    local commands='plan explain import list help fit checkpoint timeline sweep merge calibrate probe device import-log doctor'
 
     # "--format=json" comes as three words.
     if [[ $current == = ]]; then
@@ -53,6 +53,8 @@ _vramplan() {
     --calibration)
         files=yes
         ;;
+    --from-command)
+        ;;
     --set)
         ;;
     --chain)
@@ -74,7 +76,61 @@ _vramplan() {
     --maximize)
         words='context layers slots concurrency batch'
         ;;
+    --minimize)
+        words='gpus cost'
+        ;;
+    --price)
+        ;;
+    --slo)
+        ;;
+    --keep)
+        ;;
+    --phase)
+        ;;
     --fit-target)
+        ;;
+    --scenario)
+        files=yes
+        ;;
+    --measured-out)
+        files=yes
+        ;;
+    --profile-out)
+        files=yes
+        ;;
+    --profile)
+        files=yes
+        ;;
+    --check)
+        ;;
+    --choose-shapes)
+        ;;
+    --serving-class)
+        ;;
+    --release)
+        ;;
+    --source)
+        ;;
+    --vary)
+        ;;
+    --where)
+        ;;
+    --objectives)
+        ;;
+    --shard)
+        ;;
+    --threads)
+        ;;
+    --what-if)
+        ;;
+    --backend)
+        words='hip cuda cpu fake'
+        ;;
+    --only)
+        ;;
+    --verify)
+        ;;
+    --samples)
         ;;
     --stage)
         ;;
@@ -94,7 +150,6 @@ _vramplan() {
         words='auto always never'
         ;;
     --emit)
-        words='pytorch hf torchtune megatron primus deepspeed vramplan'
         ;;
     *)
         value=no
@@ -103,15 +158,15 @@ _vramplan() {
     if [[ $value == no ]]; then
         case $command in
         plan)
-            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --set --explain --format --output --color --verbose --help --version'
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --explain --format --output --color --emit --verbose --help --version'
             [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
             ;;
         explain)
-            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --set --format --output --color --verbose --help --version'
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --output --color --verbose --help --version'
             [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
             ;;
         import)
-            words='--format --output --color --verbose --help --version'
+            words='--from-command --format --output --color --verbose --help --version'
             [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
             ;;
         list)
@@ -123,15 +178,43 @@ _vramplan() {
             [[ $current == -* ]] || words=$commands
             ;;
         fit)
-            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --set --format --maximize --fit-target --output --color --verbose --help --version'
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --maximize --minimize --price --slo --keep --pack --phase --fit-target --output --color --emit --verbose --help --version'
             [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
             ;;
         checkpoint)
-            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --set --chain --budget --class --inflight --format --frontier --plot --output --color --emit --verbose --help --version'
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --chain --budget --class --inflight --format --frontier --plot --output --color --emit --verbose --help --version'
             [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
             ;;
         timeline)
-            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --set --format --stage --plot --chrome-trace --csv --output --color --verbose --help --version'
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --stage --plot --chrome-trace --csv --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        sweep)
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --vary --where --latency --pareto --objectives --shard --threads --restart --plot --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        merge)
+            words='--pareto --objectives --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        calibrate)
+            words='--gpu --format --profile --check --choose-shapes --serving-class --release --source --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        probe)
+            words='--gpu --format --backend --quick --only --list --verify --samples --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        device)
+            words='--gpu --format --what-if --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        import-log)
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --scenario --measured-out --profile-out --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        doctor)
+            words='--gpu --format --output --color --verbose --help --version'
             [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
             ;;
         esac

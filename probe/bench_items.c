@@ -133,8 +133,8 @@ static void add_gemms(const struct building *b) {
                                              .k = matrices[s].b};
                 if (type == VP_TYPE_FP8)
                     item.chain = VP_CHAIN_QUANTISED;
-                /* single precision on a GPU: enough to know its rate */
-                bool few = type == VP_TYPE_FP32 && !host;
+                /* single precision on a GPU, or in a hurry: enough to know its rate */
+                bool few = type == VP_TYPE_FP32 && (!host || b->options->quick);
                 if (!left_out(b, s) && !left_out(b, t) && !(few && (s % 3 || t % 2)))
                     add(b, &item);
             }
@@ -179,7 +179,7 @@ static void add_reduces(const struct building *b) {
 }
 
 /* Rows and columns of hidden states; k: the width that recomputed columns come from. */
-static void add_kernels(const struct building *b) {
+static void add_states(const struct building *b) {
     static const struct {
         enum vp_dev_kernel kernel;
         enum vp_dev_type type;
@@ -220,17 +220,24 @@ static void add_kernels(const struct building *b) {
         item.m = item.k = 0;
         add(b, &item);
     }
-    /* more than any cache holds, so that what lies between two kernels goes through memory */
+}
+
+/* More than any cache holds, so that what lies between two kernels goes through memory. */
+static void add_joined(const struct building *b) {
     struct vp_bench_item pair = {.kind = VP_BENCH_KERNEL,
                                  .kernel = VP_KERNEL_LAYERNORM_GELU,
                                  .name = "layernorm_gelu",
-                                 .m = host ? 16384 : 65536,
-                                 .n = columns};
+                                 .m = b->options->host ? 16384 : 65536,
+                                 .n = b->options->host ? 1024 : 4096};
     add(b, &pair);
     pair.kernel = VP_KERNEL_LAYERNORM;
     pair.chain = VP_CHAIN_NORM_GELU;
     pair.name = "layernorm_then_gelu";
     add(b, &pair);
+}
+
+static void add_gemvs(const struct building *b) {
+    bool host = b->options->host;
     struct vp_bench_item gemv = {.kind = VP_BENCH_KERNEL,
                                  .kernel = VP_KERNEL_GEMV,
                                  .name = "gemv",
@@ -280,7 +287,9 @@ void vp_bench_list(struct vp_bench_list *out, const struct vp_bench_options *opt
         add_attention(&b, kind, VP_TYPE_BF16);
         add_attention(&b, kind, VP_TYPE_FP8);
     }
-    add_kernels(&b);
+    add_states(&b);
+    add_joined(&b);
+    add_gemvs(&b);
     for (uint64_t i = 0; i < VP_BENCH_ERROR_CASES; i++)
         add(&b, &(struct vp_bench_item){.kind = VP_BENCH_ERRORS, .name = "errors", .n = i});
     add_reduces(&b);

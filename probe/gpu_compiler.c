@@ -1,5 +1,4 @@
 /* hipRTC and NVRTC: the kernels' text becomes code at run time. */
-#include <stdio.h>
 #include <string.h>
 
 #include "probe/gpu_driver.h"

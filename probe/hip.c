@@ -1,7 +1,6 @@
 /* AMD GPUs by the HIP runtime, ROCm 5 to 10. */
 #include <ctype.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "probe/gpu_driver.h"

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "probe/facts.h"
 #include "probe/session.h"
@@ -83,18 +82,13 @@ static int read_limit(struct options *out, const char *text) {
 /* -1: go on; else the exit code. */
 static int read_options(struct options *out, int argc, char **argv) {
     enum { BACKEND, GPU, CSV, QUICK, ONLY, LIST, FACTS, LIMIT, PROGRESS, HELP_, VERSION };
-    static const struct option OPTIONS[] = {{"backend", required_argument, NULL, BACKEND},
-                                            {"gpu", required_argument, NULL, GPU},
-                                            {"csv", required_argument, NULL, CSV},
-                                            {"quick", no_argument, NULL, QUICK},
-                                            {"only", required_argument, NULL, ONLY},
-                                            {"list", no_argument, NULL, LIST},
-                                            {"facts", no_argument, NULL, FACTS},
-                                            {"limit", required_argument, NULL, LIMIT},
-                                            {"progress", no_argument, NULL, PROGRESS},
-                                            {"help", no_argument, NULL, HELP_},
-                                            {"version", no_argument, NULL, VERSION},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option OPTIONS[] = {
+        {"backend", required_argument, NULL, BACKEND}, {"gpu", required_argument, NULL, GPU},
+        {"csv", required_argument, NULL, CSV},         {"quick", no_argument, NULL, QUICK},
+        {"only", required_argument, NULL, ONLY},       {"list", no_argument, NULL, LIST},
+        {"facts", no_argument, NULL, FACTS},           {"limit", required_argument, NULL, LIMIT},
+        {"progress", no_argument, NULL, PROGRESS},     {"help", no_argument, NULL, HELP_},
+        {"version", no_argument, NULL, VERSION},       {NULL, 0, NULL, 0}};
     int option, code = 0;
 
     *out = (struct options){.csv = "vramplan-samples", .limit_s = 60};

@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <string.h>
 
 #include "planner/base/json_writer.h"
 #include "planner/base/units.h"

@@ -1,7 +1,6 @@
 #include "reports/llama_command.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "planner/base/text.h"
 #include "reports/shell_words.h"

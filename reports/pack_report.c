@@ -1,7 +1,6 @@
 #include "reports/pack_report.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "planner/base/units.h"
 #include "reports/layout.h"

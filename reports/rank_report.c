@@ -1,7 +1,5 @@
 #include "reports/rank_report.h"
 
-#include <inttypes.h>
-
 #include "planner/base/units.h"
 #include "reports/changes_report.h"
 #include "reports/layout.h"

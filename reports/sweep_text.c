@@ -1,6 +1,5 @@
 #include "reports/sweep_text.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "planner/base/units.h"

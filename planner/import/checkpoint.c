@@ -1,7 +1,5 @@
 #include "planner/import/checkpoint.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/base/text.h"

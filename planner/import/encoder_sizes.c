@@ -2,7 +2,6 @@
  * from vision_config. Sizes follow vLLM's get_num_image_tokens of the families. Where the image
  * processor sets the limit and the config does not say it (Qwen-VL), the processor's default
  * stands. Families that are not here keep the flat figure of the engine's profile. */
-#include <string.h>
 
 #include "planner/base/sum.h"
 #include "planner/base/text.h"

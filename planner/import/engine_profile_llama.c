@@ -1,6 +1,5 @@
 /* Rules of llama.cpp and ollama. Rows go by date; builds and releases are looked up in the
  * profile's list `dated`. */
-#include <string.h>
 
 #include "planner/base/text.h"
 #include "planner/import/engine_profile_parts.h"

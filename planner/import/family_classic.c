@@ -2,8 +2,6 @@
  * attention beside the feed-forward, multi-query attention. */
 #include "planner/import/hf_reader.h"
 
-#include <string.h>
-
 #include "planner/base/text.h"
 
 /* GPT-2: learned positions. */

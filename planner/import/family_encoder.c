@@ -3,8 +3,6 @@
  * once per sequence, the encoder's keys and values. */
 #include "planner/import/hf_reader.h"
 
-#include <string.h>
-
 #include "planner/base/text.h"
 
 /* ---- heads of encoders ---- */

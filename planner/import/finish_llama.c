@@ -3,7 +3,6 @@
 #include "planner/import/finish_parts.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "planner/base/sum.h"

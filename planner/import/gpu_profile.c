@@ -290,6 +290,10 @@ enum vp_status vp_gpu_read(struct vp_ctx *ctx, struct vp_gpu *out, const struct 
     return status;
 }
 
+enum vp_status vp_gpu_named(struct vp_ctx *ctx, struct vp_gpu *out, const char *name) {
+    return vp_gpu_read(ctx, out, vp_node_scalar(ctx, VP_NODE_TEXT, name, (struct vp_pos){0}));
+}
+
 /* ---- partitions ---- */
 
 static const struct vp_node *find_mode(const struct vp_node *modes, const char *mode,

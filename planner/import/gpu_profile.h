@@ -8,6 +8,8 @@
 /* By id or alias (case, spaces, dashes and underscores do not matter), or from an inline map with
  * the profile's fields. Unknown: VP_D_GPU_UNKNOWN with the nearest names. */
 enum vp_status vp_gpu_read(struct vp_ctx *ctx, struct vp_gpu *out, const struct vp_node *node);
+/* The same by its name alone. */
+enum vp_status vp_gpu_named(struct vp_ctx *ctx, struct vp_gpu *out, const char *name);
 /* One device of a partition mode ("CPX"): memory and compute units replaced. */
 enum vp_status vp_gpu_partition(struct vp_ctx *ctx, struct vp_gpu *gpu, const char *mode,
                                 const char *memory_mode, const struct vp_pos *pos);

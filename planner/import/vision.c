@@ -1,7 +1,6 @@
 /* Vision towers and projectors: parameter counts from vision_config. Sizes follow the reference
  * code in transformers (siglip, clip, pixtral, qwen*_vl, glm4v, gemma4, llama4, mllama, kimi); what
  * is unknown is left out, with a warning, never guessed. */
-#include <string.h>
 
 #include "planner/base/text.h"
 #include "planner/import/hf_reader.h"

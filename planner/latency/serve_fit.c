@@ -1,7 +1,6 @@
 #include "planner/latency/serve_fit.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "planner/base/quantile.h"
 

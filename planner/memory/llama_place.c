@@ -196,8 +196,8 @@ void vp_llama_put_weights(struct vp_llama_work *w) {
         if (t->every)
             add_everywhere(w, loads, t);
         else
-            add(w, loads, vp_llama_place_of(vp_llama_tensor_home(w, i), host_weights(w)),
-                t, t->kind);
+            add(w, loads, vp_llama_place_of(vp_llama_tensor_home(w, i), host_weights(w)), t,
+                t->kind);
     }
     /* tied: the output matrix is a second copy, unless both are on the host */
     if (!head && embedding && w->model->lm_head && output >= 0)

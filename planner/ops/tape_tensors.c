@@ -1,6 +1,5 @@
 /* Tensors of a tape and the sums over them. */
 #include <assert.h>
-#include <string.h>
 
 #include "planner/ops/tape_parts.h"
 

@@ -79,11 +79,14 @@ static struct vp_time decode_time(const struct load *l) {
 /* No field states the rate of host memory. The most that one socket reads: 12 channels x 8 bytes x
  * 6400 MT/s, 614 GB/s (data sheet of AMD's EPYC 9005; Intel's Xeon 6 has as many channels). An
  * APU's is the card's own. */
-static double host_gbs(const struct load *l) {
+static bool host_is_the_cards(const struct load *l) {
     const struct vp_gpu *gpu = &l->scenario->hardware.gpu;
-    const double socket = 12 * 8 * 6.4;
 
-    return gpu->gtt_ppb > 0 ? fmax(gpu->bandwidth_gbs, socket) : socket;
+    return gpu->gtt_ppb > 0 && gpu->bandwidth_gbs > 0;
+}
+
+static double host_gbs(const struct load *l) {
+    return host_is_the_cards(l) ? l->scenario->hardware.gpu.bandwidth_gbs : 12 * 8 * 6.4;
 }
 
 /* At least so many microseconds for one pass of `tokens` tokens; a host that computes reads each
@@ -177,12 +180,11 @@ static const char *no_time(const struct vp_llama_plan *plan) {
 }
 
 static void say_host(struct vp_latency *out, const struct load *l) {
-    bool apu = l->scenario->hardware.gpu.gtt_ppb > 0;
+    bool apu = host_is_the_cards(l);
 
     out->beyond_probe = true;
     out->taken = apu ? "with host memory at the card's rate" : "with host memory at 614 GB/s";
-    out->why = apu ? "no field states the rate of host memory, and what the host computes is left "
-                     "out"
+    out->why = apu ? "the host reads at the card's rate at most, and what it computes is left out"
                    : "no field states the rate of host memory; 614 GB/s is the most that a socket "
                      "reads (twelve channels of DDR5-6400; two channels have 102), and what the "
                      "host computes is left out";

@@ -1,7 +1,6 @@
 #include "planner/plan/plan.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "planner/base/text.h"
 #include "planner/base/units.h"

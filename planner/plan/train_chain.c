@@ -1,7 +1,5 @@
 #include "planner/plan/train_chain.h"
 
-#include <string.h>
-
 #include "planner/base/sum.h"
 #include "planner/plan/train_regions.h"
 

@@ -1,6 +1,5 @@
 /* Rows and order of a step: what each layer keeps, storage by storage, and which pass comes when.
  */
-#include <string.h>
 
 #include "planner/timeline/step_parts.h"
 

@@ -119,8 +119,9 @@ def grid():
         "engine.args.cache_type_k=q8_0", "--set", "engine.args.cache_type_v=q8_0"]
     train = ["--gpu", "mi300x", "--set", "train.micro_batch=2", "--seq", "4096"]
     for name in ("llama-3.1-8b", "llama-2-70b", "gpt2", "qwen3-30b-a3b", "mixtral-8x7b"):
+        length = "1024" if name == "gpt2" else "4096"  # as many as it has learned positions for
         yield "megatron", "megatron " + name, [
-            name, *train, "--engine", "megatron", "--count", "8", "--tp", "2", "--set",
+            name, *train[:-1], length, "--engine", "megatron", "--count", "8", "--tp", "2", "--set",
             "parallel.zero=1", "--set", "train.global_batch=32", "--set", "train.recompute=full"]
     lora = ["--set", "train.lora.rank=16", "--set", "train.optimizer=adamw_8bit"]
     for target, engine in (("hf", "transformers"), ("axolotl", "transformers"),
@@ -212,7 +213,7 @@ def best_answers():
     ok(r.code == again.code == 0 and " -c 40960" in r.out, "and for llama.cpp",
        "%s\n%s" % (r, again))
     r = Run("fit", "llama-3.1-405b", "--gpu", "rx7900xtx", "--keep", "gpus,gpu", "--emit", "vllm")
-    ok(r.code == 1 and "nothing to emit" in r.err and not r.out, "nothing fits", r)
+    ok(r.code == 1 and r.err.count("nothing to emit") == 1 and not r.out, "nothing fits", r)
 
 
 round_trips()

@@ -131,6 +131,18 @@ def fewest():
        "a card without a price is behind them", doc["proposals"])
     doc = check("no price", [path, "--minimize", "cost", *gpus])
     ok(any("no price is known" in n for n in doc["notes"]), "no price: that is said", doc["notes"])
+    told = Run("fit", path, "--minimize", "gpus", *gpus)
+    lines = [line for line in told.out.splitlines() if line]
+    first = next(n for n, line in enumerate(lines) if "fit" in line.lower())
+    ok(first <= 2 and lines[first].startswith("FITS  on %d x %s, the fewest" % (best["gpus"], best["gpu"])),
+       "the answer leads", told)
+    own = [line for line in lines if "does not fit" in line.lower()]
+    ok(len(own) == 1 and own[0].startswith("as it is, 1 x mi300x: does not fit, ") and own[0].endswith(" GiB short"),
+       "the scenario as it is takes one line", told)
+    told = Run("fit", path, "--minimize", "cost", *gpus, "--price", "mi300x=2.5,h200=2")
+    ok("FITS  for %g per hour, the least" % prices[0] in told.out, "the least money leads", told)
+    told = Run("fit", "llama-3.1-405b", "--engine", "vllm", "--minimize", "gpus", "--gpu", "rtx3080-10")
+    ok(told.code == 1 and "DOES NOT FIT  in no layout that was tried" in told.out, "or that there is none", told)
 
 
 def promises():
@@ -189,6 +201,13 @@ def refused():
         ok(r.code == 2 and said in r.err.replace("\n", " ") and not r.out, "refused: %s" % said, r)
 
 
+def help_text():
+    told = " ".join(Run("fit", "--help").out.split())
+    ok("--keep CHANGE,... changes that are not to be made" in told and "not for llama.cpp and ollama" in told,
+       "--keep says which engines it is not for", told)
+
+
+help_text()
 changes()
 engines()
 nothing()

@@ -72,7 +72,7 @@ def one_lever():
 
 
 def most():
-    path = write("batch.yaml", "pytorch", micro=1, batch=8)
+    path = write("batch.yaml", "pytorch", model="llama-3.2-1b", micro=1, batch=8)
     words = [path, "--set", "parallel.fsdp=true", "--set", "train.recompute=full"]
     doc = check("--maximize batch", [*words, "--maximize", "batch"])
     first = doc["proposals"][0]

@@ -68,6 +68,49 @@ plain = latency("llama-3.1-8b", "--gpu", "h200", "--engine", "vllm", *LOAD)
 ok(got["tpot_ms"]["basis"] == "bound" and got["tpot_ms"]["low"] < plain["tpot_ms"]["low"] and
    "accepted" in got["why"], "speculative decoding is a bound", str(got))
 
+# ---- llama.cpp with weights on the host ----
+MIXTURE = ["deepseek-r1", "--engine", "llama.cpp", "--weights", "q8_0", "--gpu", "h100-sxm",
+           "--set", "engine.args.cpu_moe=true"]
+
+
+def host_memory(size, *more):
+    args = [*MIXTURE, "--set", "hardware.host_memory=" + size, *more]
+    text, markdown = plan(*args), plan(*args, "--format", "markdown")
+    return plan(*args, "--format", "json").json(), " ".join(text.out.split()), markdown.out
+
+
+doc, text, _ = host_memory("1000 GB")
+tpot, rate = doc["latency"]["tpot_ms"], doc["latency"]["decode_tokens_per_s"]
+host = [d for d in doc["devices"] if d["id"] == "host"][0]["need_bytes"]["likely"]
+hit = 1 - (1 - 8 / 256) ** 4  # experts that four tokens wake
+ok(tpot["basis"] == "bound" and tpot["low"] > 0.98 * host * hit / 614.4e6,
+   "a step reads the host's experts, at the most that a socket reads", (tpot, host))
+ok(0 < rate["high"] <= 1.001 * 4e3 / tpot["low"], "and the rate is bounded by that", rate)
+ok("/s with host memory at 614 GB/s" in text and "two channels have 102" in text,
+   "what the bound takes for granted stands beside it", text)
+ok(not any(d["id"] == "VP508" for d in doc["diagnostics"]), "all pages stay", doc["diagnostics"])
+doc, text, markdown = host_memory("640 GB")
+ok(doc["verdict"] == "at-risk" and any(d["id"] == "VP508" for d in doc["diagnostics"]),
+   "more is mapped than the host has", doc["diagnostics"])
+ok("52.12 GiB or more are read from the disk again and again" in text and
+   "without mmap it would not load" in text, "how much is paged, and what no mmap would do", text)
+ok(not any(k in doc["latency"] for k in FIGURES) and "disk" in doc["latency"]["why"] and
+   "no speed is given: " in text and "Speed: none is given: " in markdown,
+   "no speed as if it ran from memory", doc["latency"])
+doc, text, _ = host_memory("640 GB", "--set", "engine.args.mmap=false")
+ok(doc["verdict"] == "does-not-fit" and "VP508" not in text, "without mmap it does not load", text)
+doc, text, _ = host_memory("640 GB", "--count", "0", "--set", "engine.args.cpu_moe=false")
+ok("VP508" in text and "more layers on the GPUs" not in text, "the processor alone pages too", text)
+small = ["llama-3.1-8b", "--engine", "llama.cpp", "--weights", "q8_0", "--gpu", "rtx4090", "--context", "8k"]
+whole = latency(*small)["tpot_ms"]
+part = [latency(*small, "--set", "engine.args.n_gpu_layers=%d" % n)["tpot_ms"]["low"] for n in (0, 16, 32)]
+ok(whole["basis"] == "class" and part[0] > part[1] > part[2] > 0, "fewer layers on the host, a lower bound", part)
+
+apu = ["gpt-oss-120b", "--engine", "llama.cpp", "--gpu", "strix-halo-96", "--context", "8k", "--set",
+       "hardware.memory=96 GiB", "--set", "hardware.host_memory=128 GiB", "--set"]
+lows = [latency(*apu, "engine.args.cpu_moe=" + moe)["tpot_ms"]["low"] for moe in ("true", "false")]
+ok(abs(lows[0] / lows[1] - 1) < 0.25, "an APU's host memory is the card's: the bound hardly moves", lows)
+
 # ---- calibrate on served rows ----
 HEAD = ("model,gpu,gpus,engine,engine_version,mode,weights,input_tokens,output_tokens,concurrency,"
         "tensor,attention_data,layout,speculative,ttft_ms,tpot_ms\n")

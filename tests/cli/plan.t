@@ -178,6 +178,14 @@ def notes():
     ok("VP302" in Run(*args, "--format", "csv").err, "CSV has no place for it: standard error")
 
 
+def cache_types():
+    """llama.cpp has a type for keys and one for values: the title names both where they differ."""
+    for k, v, title in (("q8_0", "f16", "q8_0/fp16 KV"), ("q8_0", "q8_0", "q8_0 KV"), ("f16", "q8_0", "fp16/q8_0 KV")):
+        r = Run("plan", "llama-3.1-8b", "--engine", "llama.cpp", "--gpu", "rtx4090", "--weights", "q8_0", "--context",
+                "8k", "--set", "engine.args.cache_type_k=" + k, "--set", "engine.args.cache_type_v=" + v)
+        ok(" %s," % title in r.out.splitlines()[0], "titled %s" % title, r)
+
+
 def terminal():
     """On a terminal there is colour, unless NO_COLOR or --color never."""
     def shown(*args, env=None):
@@ -211,7 +219,7 @@ def terminal():
     ok(b"\x1b" not in open(path, "rb").read(), "no colour in a file")
 
 
-for part in (formats, exit_codes, errors, settings, notes, terminal):
+for part in (formats, exit_codes, errors, settings, notes, cache_types, terminal):
     try:
         part()
     except (ValueError, KeyError, IndexError, TypeError) as e:

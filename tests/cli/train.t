@@ -68,6 +68,34 @@ def values():
     ok("VP410" in r.err, "an allocator setting that torch refuses", r)
 
 
+def lengths():
+    """Beyond what a model was trained for; the cap that fit stops at is the same."""
+    doc = planned([*CARDS, "--engine", "pytorch@2.9", "--seq", "131072"])
+    ok(not any(d["id"] == "VP210" for d in doc["diagnostics"]), "the model's whole context", doc["diagnostics"])
+    doc = planned([*CARDS, "--engine", "pytorch@2.9", "--seq", "131073"])
+    notes = [d for d in doc["diagnostics"] if d["id"] == "VP210"]
+    ok(len(notes) == 1 and "131073" in notes[0]["message"] and "stops at 131072" in notes[0]["hint"],
+       "one token more is noted", doc["diagnostics"])
+    r = Run("fit", "llama-3.1-8b", "--gpu", "mi355x", "--engine", "pytorch", "--seq", "4k", "--maximize", "context",
+            "--set", "train.recompute=full", "--set", "train.optimizer=sgd")
+    ok("context 131,072, the model's longest" in r.out, "fit names the cap", r)
+    refused(["plan", "gpt2", "--gpu", "h200", "--engine", "pytorch", "--seq", "1025"], "VP104",
+            "learned positions for 1024 tokens only")
+    planned(["plan", "gpt2", "--gpu", "h200", "--engine", "pytorch", "--seq", "1024"], verdict="fits")
+
+
+def stage_layers():
+    """Megatron's command line and its configuration have a name each for the layers of the ends."""
+    words = [*CARDS, "--engine", "megatron", "--seq", "4k", "--pp", "4", "--tp", "2"]
+    stages = []
+    for first, last in (("decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers"),
+                        ("num_layers_in_first_pipeline_stage", "num_layers_in_last_pipeline_stage")):
+        doc = planned([*words, "--set", "engine.args.%s=6" % first, "--set", "engine.args.%s=4" % last])
+        stages.append([s["allocated_peak_bytes"] for s in doc["training"]["stages"]])
+    even = [s["allocated_peak_bytes"] for s in planned(words)["training"]["stages"]]
+    ok(stages[0] == stages[1] != even, "both names divide the layers", (stages, even))
+
+
 def modes():
     refused(["plan", "llama-3.1-8b", "--gpu", "mi300x", "--engine", "pytorch"], "VP103",
             "no train: block")
@@ -121,7 +149,7 @@ def families():
         for model in FAMILIES:
             args = ["plan", model, "--gpu", "mi300x", "--count", "8", "--engine", engine, *more,
                     "--format", "json"]
-            runs = [Run(*args, "--seq", str(tokens)) for tokens in (256, 512)]
+            runs = [Run(*args, "--seq", str(tokens)) for tokens in (224, 448)]
             if any(r.code not in (0, 1, 3) for r in runs):
                 refusals += [r for r in runs if r.code != 2 or "error:" not in r.err]
                 continue
@@ -200,6 +228,8 @@ batches()
 host_memory()
 layouts()
 values()
+lengths()
+stage_layers()
 modes()
 recompute()
 families()
