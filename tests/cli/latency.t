@@ -81,7 +81,7 @@ def host_memory(size, *more):
 
 doc, text, _ = host_memory("1000 GB")
 tpot, rate = doc["latency"]["tpot_ms"], doc["latency"]["decode_tokens_per_s"]
-host = [d for d in doc["devices"] if d["id"] == "host"][0]["need_bytes"]["likely"]
+host = [d for d in doc["devices"] if d["id"] == "host"][0]["peak"]["bytes"]
 hit = 1 - (1 - 8 / 256) ** 4  # experts that four tokens wake
 ok(tpot["basis"] == "bound" and tpot["low"] > 0.98 * host * hit / 614.4e6,
    "a step reads the host's experts, at the most that a socket reads", (tpot, host))
