@@ -99,7 +99,7 @@ ok(not any(k in doc["latency"] for k in FIGURES) and "disk" in doc["latency"]["w
    "no speed as if it ran from memory", doc["latency"])
 doc, text, _ = host_memory("640 GB", "--set", "engine.args.mmap=false")
 ok(doc["verdict"] == "does-not-fit" and "VP508" not in text, "without mmap it does not load", text)
-doc, text, _ = host_memory("640 GB", "--count", "0", "--set", "engine.args.cpu_moe=false")
+text = " ".join(plan(*MIXTURE[:-2], "--set", "hardware.host_memory=640 GB", "--count", "0").out.split())
 ok("VP508" in text and "more layers on the GPUs" not in text, "the processor alone pages too", text)
 small = ["llama-3.1-8b", "--engine", "llama.cpp", "--weights", "q8_0", "--gpu", "rtx4090", "--context", "8k"]
 whole = latency(*small)["tpot_ms"]
