@@ -305,9 +305,10 @@ static const char *elsewhere(enum vp_engine_kind engine, const char *section, co
     for (int i = 0; i < VP_FIELD_COUNT; i++) {
         const char *path = vp_field_path_for(engine, (enum vp_field)i);
         const char *dot = path ? strrchr(path, '.') : NULL;
-        size_t n = dot ? (size_t)(dot - path) : 0;
-        bool here = strlen(section) == n && memcmp(section, path, n) == 0;
-        if (dot && !here && vp_name_eq(dot + 1, key))
+        if (!dot || !vp_name_eq(dot + 1, key))
+            continue;
+        size_t n = (size_t)(dot - path);
+        if (strlen(section) != n || memcmp(section, path, n) != 0)
             return path;
     }
     return NULL;
