@@ -199,7 +199,8 @@ check-long: COV_GATE := --fail-under-branch 90
 check-long: memcheck find-long fuzz coverage check-kernels ## valgrind, fit against enumeration, 30 s of each fuzz target, 90 % branch coverage of the memory path, GPU kernels
 
 check-kernels: all
-	@LONG=1 VRAMPLAN='$(abspath $(BIN))' $(RUN_TESTS) tests/cli/kernels.t tests/accuracy/probe.t
+	@LONG=1 VRAMPLAN='$(abspath $(BIN))' $(RUN_TESTS) tests/cli/kernels.t tests/cli/gpu-faults.t \
+	    tests/accuracy/probe.t tests/accuracy/import-log.t tests/accuracy/log-refit.t tests/accuracy/calibrate.t
 
 find-long: $(BUILD)/tests/unit/test_find ## fit against enumeration on 200 random scenarios
 	@VP_FIND_ROUNDS=200 $<

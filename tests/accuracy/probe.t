@@ -34,7 +34,7 @@ def main():
     if "asan" in os.path.basename(tap.PROGRAM):
         print("1..0 # SKIP times of a program with sanitizers say nothing")
         return
-    if not os.environ.get("LONG"):
+    if not tap.LONG:
         print("1..0 # SKIP a long test: set LONG=1")
         return
     found = []

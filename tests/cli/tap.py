@@ -20,6 +20,9 @@ ENV["HOME"] = os.path.join(DIR, "home")
 ENV["VRAMPLAN_PROFILES"] = os.path.join(TOP, "profiles")
 os.mkdir(ENV["HOME"])
 
+# Everything, as `make check-long` wants it, instead of a part.
+LONG = bool(os.environ.get("LONG"))
+
 count = 0
 
 

@@ -17,7 +17,7 @@ static uint64_t draw(uint64_t *seed, uint64_t below) {
 
 static uint64_t rounds(void) {
     const char *text = getenv("VP_FIND_ROUNDS");
-    return text ? strtoull(text, NULL, 10) : 16;
+    return text ? strtoull(text, NULL, 10) : 8;
 }
 
 /* ---- random scenarios ---- */

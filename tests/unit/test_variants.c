@@ -9,7 +9,7 @@
 #include "planner/plan/plan.h"
 #include "reports/report.h"
 
-enum { EACH = 24, MOST_CHANGES = 4 };
+enum { EACH = 12, MOST_CHANGES = 4 };
 
 /* Values that fields of the examples may take: good ones, and such as some scenarios refuse. */
 static const struct {
