@@ -23,6 +23,18 @@ enum vp_exit vp_exit_of_status(enum vp_status status) {
     return VP_EXIT_ENV;
 }
 
+enum vp_exit vp_exit_of_verdict(enum vp_verdict verdict) {
+    switch (verdict) {
+    case VP_FITS:
+        return VP_EXIT_YES;
+    case VP_AT_RISK:
+        return VP_EXIT_INCONCLUSIVE;
+    case VP_DOES_NOT_FIT:
+        break;
+    }
+    return VP_EXIT_NO;
+}
+
 static void add_answer(struct vp_ctx *ctx, struct vp_answers *answers, struct vp_answer answer) {
     if (answers->count == answers->capacity) {
         size_t capacity = answers->capacity ? 2 * answers->capacity : 8;
@@ -38,15 +50,7 @@ static void add_answer(struct vp_ctx *ctx, struct vp_answers *answers, struct vp
 static enum vp_exit exit_of(const struct vp_answer *answer) {
     if (answer->status != VP_OK || !answer->result)
         return vp_exit_of_status(answer->status);
-    switch (answer->result->verdict) {
-    case VP_FITS:
-        return VP_EXIT_YES;
-    case VP_AT_RISK:
-        return VP_EXIT_INCONCLUSIVE;
-    case VP_DOES_NOT_FIT:
-        break;
-    }
-    return VP_EXIT_NO;
+    return vp_exit_of_verdict(answer->result->verdict);
 }
 
 /* Diagnostics of an input belong to each of its scenarios; those of a plan to that scenario only.

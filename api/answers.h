@@ -18,6 +18,7 @@ enum vp_exit {
 /* Of several: the first of 4, 2, 1, 3, 0 that occurs. */
 enum vp_exit vp_exit_of_both(enum vp_exit a, enum vp_exit b);
 enum vp_exit vp_exit_of_status(enum vp_status status);
+enum vp_exit vp_exit_of_verdict(enum vp_verdict verdict);
 
 /* One scenario that was planned, or something that has no result: an input that cannot be read, a
  * scenario whose sizes overflow. */

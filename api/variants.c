@@ -3,6 +3,7 @@
 #include "planner/base/memo.h"
 #include "planner/import/document.h"
 #include "planner/import/scenario_reader.h"
+#include "planner/import/settings.h"
 
 struct vp_variants {
     const char *name; /* of the input, for messages */
@@ -85,6 +86,24 @@ enum vp_status vp_variants_check(const struct vp_variants *variants, struct vp_c
 
 const char *vp_variants_text(const struct vp_variants *variants, struct vp_ctx *scratch) {
     return vp_document_show(scratch, variants->input.items[0].root);
+}
+
+enum vp_status vp_variants_said(const struct vp_variants *variants, struct vp_ctx *scratch,
+                                struct vp_node **out, const struct vp_setting *changes,
+                                size_t change_count) {
+    const struct vp_node *root = variants->input.items[0].root;
+    struct vp_node *flags;
+    enum vp_status status =
+        vp_settings_tree(scratch, &flags, join(variants, scratch->arena, changes, change_count),
+                         variants->setting_count + change_count);
+    if (status != VP_OK)
+        return status;
+    struct vp_node *model =
+        vp_settings_model(scratch, vp_node_get(root, "model"), vp_node_get(flags, "model"));
+    *out = vp_node_merge(scratch, root, flags);
+    if (model)
+        vp_node_set(scratch, *out, "model", model->pos, model);
+    return VP_OK;
 }
 
 const struct vp_scenario *vp_variants_base(const struct vp_variants *variants) {

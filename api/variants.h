@@ -29,6 +29,10 @@ void vp_variants_close(struct vp_variants *variants);
 enum vp_status vp_variants_make(const struct vp_variants *variants, struct vp_ctx *scratch,
                                 const struct vp_scenario **out, const struct vp_setting *changes,
                                 size_t change_count);
+/* All that is said in a variant: the input's tree with settings and changes laid over it. */
+enum vp_status vp_variants_said(const struct vp_variants *variants, struct vp_ctx *scratch,
+                                struct vp_node **out, const struct vp_setting *changes,
+                                size_t change_count);
 /* The scenario without changes. */
 const struct vp_scenario *vp_variants_base(const struct vp_variants *variants);
 

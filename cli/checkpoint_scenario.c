@@ -140,12 +140,6 @@ static void render(struct vp_buf *out, const struct vp_recompute_report *report,
                                                                    : VP_PLACEMENT_TEXT);
 }
 
-static enum vp_exit exit_of(enum vp_verdict verdict) {
-    return verdict == VP_FITS      ? VP_EXIT_YES
-           : verdict == VP_AT_RISK ? VP_EXIT_INCONCLUSIVE
-                                   : VP_EXIT_NO;
-}
-
 static enum vp_status solve(struct vp_ctx *ctx, struct vp_recompute_report *out,
                             const struct question *q, const struct vp_args *args) {
     bool all = q->emit == VP_FRAMEWORK_COUNT || args->value[VP_OPTION_PLOT];
@@ -185,7 +179,7 @@ int vp_checkpoint_scenario(struct vp_ctx *ctx, const struct vp_args *args) {
         told = &report->framework[q.emit];
         vp_recompute_emit(&out, &report->problem, told, best);
     }
-    code = vp_exit_of_both(code, exit_of(told->verdict));
+    code = vp_exit_of_both(code, vp_exit_of_verdict(told->verdict));
     return (int)vp_exit_of_both(
         code, vp_exit_of_status(vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT])));
 }

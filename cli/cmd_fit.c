@@ -142,29 +142,27 @@ static void render(struct vp_buf *out, const struct vp_args *args, const struct 
 
 /* The scenario with the settings that llama.cpp's search found. */
 static enum vp_status emit_llama(struct vp_ctx *ctx, struct vp_buf *out,
-                                 const struct vp_fit_found *f, const struct vp_fit_ask *q) {
+                                 const struct vp_fit_found *f, const char *target) {
     struct vp_scenario best =
         vp_fit_llama_scenario(f->result->scenario, &f->llama->fixed, &f->llama->item[0].set);
-    return vp_emit(ctx, out, q->args->value[VP_OPTION_EMIT], f->input, q->settings,
-                   q->setting_count, &best);
+    return vp_emit(ctx, out, target, f->search.variants, NULL, 0, &best);
 }
 
 /* The scenario with the changes of the best proposal; as it is where it needs none. */
 static enum vp_status emit_changes(struct vp_ctx *ctx, struct vp_buf *out,
-                                   const struct vp_fit_found *f, const struct vp_fit_ask *q) {
+                                   const struct vp_fit_found *f, const char *target) {
     const struct vp_proposal *best = f->outcome->count > 0 ? &f->outcome->item[0] : NULL;
-    size_t patches = best ? best->patches : 0, n = q->setting_count;
-    struct vp_setting *all = VP_NEW_ARRAY(ctx->arena, n + patches, struct vp_setting);
-    for (size_t i = 0; i < n; i++)
-        all[i] = q->settings[i];
+    size_t patches = best ? best->patches : 0;
+    struct vp_setting *changes = VP_NEW_ARRAY(ctx->arena, patches + 1, struct vp_setting);
     for (size_t i = 0; i < patches; i++)
-        all[n + i] = (struct vp_setting){best->patch[i].field, best->patch[i].value, "fit"};
-    return vp_emit(ctx, out, q->args->value[VP_OPTION_EMIT], f->input, all, n + patches, NULL);
+        changes[i] = (struct vp_setting){best->patch[i].field, best->patch[i].value, "fit"};
+    return vp_emit(ctx, out, target, f->search.variants, changes, patches, NULL);
 }
 
 static int emit_found(struct vp_ctx *ctx, const struct vp_fit_found *f,
                       const struct vp_fit_ask *q) {
     const struct vp_args *args = q->args;
+    const char *target = args->value[VP_OPTION_EMIT];
     struct vp_buf out = {.arena = ctx->arena};
     if (f->status != VP_OK)
         return (int)vp_fit_found_exit(f);
@@ -173,7 +171,8 @@ static int emit_found(struct vp_ctx *ctx, const struct vp_fit_found *f,
               "the same without --emit says what is short");
         return VP_EXIT_NO;
     }
-    enum vp_status status = f->llama ? emit_llama(ctx, &out, f, q) : emit_changes(ctx, &out, f, q);
+    enum vp_status status =
+        f->llama ? emit_llama(ctx, &out, f, target) : emit_changes(ctx, &out, f, target);
     if (status != VP_OK)
         return vp_output_failure(ctx, args, status);
     vp_output_own_diagnostics(ctx, VP_INFO, args);

@@ -94,22 +94,43 @@ static int run(struct vp_ctx *ctx, const struct vp_args *args, bool explain) {
     return (int)vp_exit_of_both(code, vp_exit_of_status(status));
 }
 
+/* Only the verdict is wanted: notes of the plan are not shown. */
+static enum vp_exit verdict_of(struct vp_ctx *ctx, const struct vp_scenario *scenario) {
+    struct vp_ctx quiet = *ctx;
+    struct vp_result *result = VP_NEW(ctx->arena, struct vp_result);
+    quiet.diags = VP_NEW(ctx->arena, struct vp_diags);
+    quiet.diags->arena = ctx->arena;
+    enum vp_status status = vp_plan_run(&quiet, result, scenario);
+    if (status == VP_OK)
+        return vp_exit_of_verdict(result->verdict);
+    vp_diags_merge(ctx->diags, quiet.diags);
+    return vp_exit_of_status(status);
+}
+
 /* --emit: the set-up itself in place of the report; the exit code is still the verdict's. */
 static int run_emit(struct vp_ctx *ctx, const struct vp_args *args) {
-    struct vp_answers answers = {0};
+    struct vp_variants *variants = NULL;
     struct vp_buf out = {.arena = ctx->arena};
     if (args->operand_count > 1) {
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--emit takes one input");
         return vp_output_failure(ctx, args, VP_ERR_INPUT);
     }
-    enum vp_status status = vp_emit(ctx, &out, args->value[VP_OPTION_EMIT], args->operands[0],
-                                    args->settings, args->setting_count, NULL);
-    if (status != VP_OK)
-        return vp_output_failure(ctx, args, status);
-    vp_output_own_diagnostics(ctx, VP_INFO, args);
-    vp_answers_add(ctx, &answers, args->operands[0], args->settings, args->setting_count);
-    status = vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]);
-    return (int)vp_exit_of_both(vp_answers_exit(&answers), vp_exit_of_status(status));
+    enum vp_status status =
+        vp_variants_open(ctx, &variants, args->operands[0], args->settings, args->setting_count);
+    if (status == VP_OK)
+        status = vp_emit(ctx, &out, args->value[VP_OPTION_EMIT], variants, NULL, 0,
+                         vp_variants_base(variants));
+    int code;
+    if (status == VP_OK) {
+        vp_output_own_diagnostics(ctx, VP_INFO, args);
+        enum vp_exit verdict = verdict_of(ctx, vp_variants_base(variants));
+        status = vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]);
+        code = (int)vp_exit_of_both(verdict, vp_exit_of_status(status));
+    } else {
+        code = vp_output_failure(ctx, args, status);
+    }
+    vp_variants_close(variants);
+    return code;
 }
 
 int vp_cmd_plan(struct vp_ctx *ctx, const struct vp_args *args) {

@@ -6,7 +6,6 @@
 #include "cli/json_node.h"
 #include "cli/yaml_writer.h"
 #include "planner/import/document.h"
-#include "planner/import/settings.h"
 #include "planner/import/wording.h"
 #include "reports/llama_command.h"
 #include "reports/shell_words.h"
@@ -190,22 +189,6 @@ static void emit(struct emitting *e) {
 
 /* ---- the scenario ---- */
 
-/* Everything that is said: the file, and the command line over it. */
-static enum vp_status find_said(struct vp_ctx *ctx, struct vp_node **out,
-                                const struct vp_node *root, const struct vp_setting *settings,
-                                size_t count) {
-    struct vp_node *flags;
-    enum vp_status status = vp_settings_tree(ctx, &flags, settings, count);
-    if (status != VP_OK)
-        return status;
-    struct vp_node *model =
-        vp_settings_model(ctx, vp_node_get(root, "model"), vp_node_get(flags, "model"));
-    *out = vp_node_merge(ctx, root, flags);
-    if (model)
-        vp_node_set(ctx, *out, "model", model->pos, model);
-    return VP_OK;
-}
-
 static bool is_recipe(enum vp_target target) {
     return target == VP_TARGET_HF || target == VP_TARGET_AXOLOTL || target == VP_TARGET_TORCHTUNE ||
            target == VP_TARGET_DEEPSPEED || target == VP_TARGET_MEGATRON;
@@ -246,27 +229,20 @@ static enum vp_status no_target(struct vp_ctx *ctx, const char *name) {
 }
 
 enum vp_status vp_emit(struct vp_ctx *ctx, struct vp_buf *out, const char *target,
-                       const char *input, const struct vp_setting *settings, size_t count,
-                       const struct vp_scenario *found) {
-    struct emitting e = {.ctx = ctx, .out = out, .target = vp_target_find(target)};
-    struct vp_found held;
-    struct vp_scenarios scenarios;
+                       const struct vp_variants *variants, const struct vp_setting *changes,
+                       size_t count, const struct vp_scenario *found) {
+    struct emitting e = {
+        .ctx = ctx, .out = out, .target = vp_target_find(target), .scenario = found};
     struct vp_node *said;
+    enum vp_status status = VP_OK;
     if (e.target == VP_TARGETS)
         return no_target(ctx, target);
-    vp_input_find(ctx, &held, input);
-    enum vp_status status = vp_input_finish(ctx, &scenarios, &held, settings, count);
-    if (status != VP_OK)
-        return status;
-    if (scenarios.count != 1) {
-        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
-                    "--emit %s takes one scenario: name it as FILE#NAME", target);
-        return VP_ERR_INPUT;
-    }
-    e.scenario = found ? found : scenarios.items[0];
-    status = check(&e, target);
+    if (!found)
+        status = vp_variants_make(variants, ctx, &e.scenario, changes, count);
     if (status == VP_OK)
-        status = find_said(ctx, &said, held.items[0].root, settings, count);
+        status = check(&e, target);
+    if (status == VP_OK)
+        status = vp_variants_said(variants, ctx, &said, changes, count);
     if (status != VP_OK)
         return status;
     vp_words_make(ctx, &e.words, e.target, said, e.scenario);

@@ -4,14 +4,14 @@
 #ifndef VP_CLI_EMIT_H
 #define VP_CLI_EMIT_H
 
+#include "api/variants.h"
 #include "planner/base/text.h"
-#include "planner/import/input.h"
 
-/* target: a word of --emit. The input must be one scenario, for the target's engine; faults are
- * diagnostics. found: what a search made of llama.cpp's settings, written in place of those of the
- * input; NULL: none. */
+/* target: a word of --emit; the scenario must be for its engine. changes: what a search laid over
+ * the input; found: what it made of llama.cpp's settings, written in place of the scenario's own,
+ * NULL for none. Faults are diagnostics. */
 enum vp_status vp_emit(struct vp_ctx *ctx, struct vp_buf *out, const char *target,
-                       const char *input, const struct vp_setting *settings, size_t count,
-                       const struct vp_scenario *found);
+                       const struct vp_variants *variants, const struct vp_setting *changes,
+                       size_t count, const struct vp_scenario *found);
 
 #endif

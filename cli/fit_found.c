@@ -128,26 +128,24 @@ void vp_fit_find(struct vp_ctx *outer, struct vp_fit_found *f, const struct vp_f
 }
 
 enum vp_exit vp_fit_found_exit(const struct vp_fit_found *f) {
-    static const enum vp_exit CODES[] = {[VP_FITS] = VP_EXIT_YES,
-                                         [VP_AT_RISK] = VP_EXIT_INCONCLUSIVE,
-                                         [VP_DOES_NOT_FIT] = VP_EXIT_NO};
-
     if (f->status == VP_OK && f->outcome && f->outcome->verdict == VP_FITS &&
         f->outcome->slo_state == VP_SLO_OPEN)
         return VP_EXIT_INCONCLUSIVE; /* it fits, and nobody can say that it is fast enough */
-    return f->status == VP_OK ? CODES[vp_fit_found_verdict(f)] : vp_exit_of_status(f->status);
+    return f->status == VP_OK ? vp_exit_of_verdict(vp_fit_found_verdict(f))
+                              : vp_exit_of_status(f->status);
 }
 
 /* ---- all scenarios of an input ---- */
 
-/* FILE, or FILE#name of each where the file holds several; standard input holds one. */
+/* FILE, or FILE#name of each where the file holds several; standard input and pipes hold one. */
 size_t vp_fit_split(struct vp_ctx *ctx, struct vp_fit_found **out, const char *input) {
     struct vp_ctx quiet = *ctx;
     struct vp_found held = {0};
 
     quiet.diags = VP_NEW(ctx->arena, struct vp_diags);
     quiet.diags->arena = ctx->arena;
-    if (strcmp(input, "-") != 0)
+    /* a pipe cannot be read again */
+    if (strcmp(input, "-") != 0 && vp_io_kind(&quiet, input) != VP_FILE_OTHER)
         vp_input_find(&quiet, &held, input);
     size_t count = held.count > 1 ? held.count : 1;
     *out = VP_NEW_ARRAY(ctx->arena, count, struct vp_fit_found);

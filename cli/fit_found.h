@@ -30,7 +30,7 @@ struct vp_fit_found {
     struct vp_outcome *outcome; /* of the others */
 };
 
-/* All scenarios of an input, as inputs of their own; standard input holds one. */
+/* All scenarios of an input, as inputs of their own; standard input and pipes hold one. */
 size_t vp_fit_split(struct vp_ctx *ctx, struct vp_fit_found **out, const char *input);
 /* Answers one; to be closed with vp_search_close(&found->search) after it was shown. */
 void vp_fit_find(struct vp_ctx *ctx, struct vp_fit_found *found, const struct vp_fit_ask *ask);

@@ -149,9 +149,6 @@ static void read_ask(struct vp_ctx *ctx, struct vp_pack_ask *out, const struct v
 }
 
 int vp_fit_pack(struct vp_ctx *ctx, const struct vp_fit_ask *ask) {
-    static const enum vp_exit CODES[] = {[VP_FITS] = VP_EXIT_YES,
-                                         [VP_AT_RISK] = VP_EXIT_INCONCLUSIVE,
-                                         [VP_DOES_NOT_FIT] = VP_EXIT_NO};
     const struct vp_args *args = ask->args;
     struct vp_report_options options = vp_fit_report_options(args);
     struct vp_buf out = {.arena = ctx->arena};
@@ -166,7 +163,7 @@ int vp_fit_pack(struct vp_ctx *ctx, const struct vp_fit_ask *ask) {
         return vp_output_failure(ctx, args, VP_ERR_INPUT);
     struct vp_search *searches = VP_NEW_ARRAY(ctx->arena, count, struct vp_search);
     enum vp_status status = vp_pack_find(ctx, pack, searches, &pack_ask);
-    int code = status == VP_OK ? (int)CODES[pack->verdict] : 0;
+    int code = status == VP_OK ? (int)vp_exit_of_verdict(pack->verdict) : 0;
     if (status != VP_OK) {
         code = vp_output_failure(ctx, args, status);
     } else {

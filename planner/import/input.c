@@ -274,28 +274,29 @@ static bool is_document(struct vp_ctx *ctx, const char *path) {
     return kind == VP_FILE_REGULAR || kind == VP_FILE_OTHER; /* a pipe: <(...) */
 }
 
-/* A scenario that was made of something else: the words of an engine. */
-static enum vp_status find_made(struct finding *f, enum vp_status status,
-                                const struct vp_node *root) {
-    if (status != VP_OK)
-        return status;
-    expect(f, 1);
-    add(f, root, NULL);
-    return VP_OK;
+bool vp_input_in_words(struct vp_ctx *ctx, struct vp_node **out, enum vp_status *status,
+                       const char *input) {
+    if (vp_command_line_is(ctx, input) && vp_io_kind(ctx, input) == VP_FILE_NONE)
+        *status = vp_command_line_read(ctx, out, input);
+    else if (vp_modelfile_is(input))
+        *status = vp_modelfile_read(ctx, out, input);
+    else
+        return false;
+    return true;
 }
 
 static enum vp_status find_any(struct finding *f, const char *input) {
     struct vp_ctx *ctx = f->ctx;
     const char *wanted;
     struct vp_node *root;
-    if (vp_command_line_is(ctx, input) && vp_io_kind(ctx, input) == VP_FILE_NONE) {
-        enum vp_status status = vp_command_line_read(ctx, &root, input);
-        return find_made(f, status, root);
-    }
-    if (vp_modelfile_is(input)) {
-        enum vp_status status = vp_modelfile_read(ctx, &root, input);
-        f->out->base = vp_io_dirname(ctx, input);
-        return find_made(f, status, root);
+    enum vp_status status;
+    if (vp_input_in_words(ctx, &root, &status, input)) {
+        if (status != VP_OK)
+            return status;
+        f->out->base = vp_modelfile_is(input) ? vp_io_dirname(ctx, input) : NULL;
+        expect(f, 1);
+        add(f, root, NULL);
+        return VP_OK;
     }
     const char *path = vp_document_expand(ctx, split_name(ctx, &wanted, input));
     bool from_stdin = strcmp(path, "-") == 0;
@@ -304,7 +305,7 @@ static enum vp_status find_any(struct finding *f, const char *input) {
         if (!wanted && !file)
             return find_model_text(f, path); /* says what it is not when there is none */
     }
-    enum vp_status status = vp_document_read(ctx, &root, path);
+    status = vp_document_read(ctx, &root, path);
     if (status != VP_OK)
         return status;
     if (!from_stdin) {

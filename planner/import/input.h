@@ -48,6 +48,10 @@ struct vp_found {
     enum vp_status status;  /* of the input itself; not VP_OK: items may be there all the same */
 };
 
+/* Whether an input is in an engine's own words: a command line, a Modelfile; then *out is the
+ * scenario that it asks for, and *status says whether it could be read. */
+bool vp_input_in_words(struct vp_ctx *ctx, struct vp_node **out, enum vp_status *status,
+                       const char *input);
 /* The first half of vp_input_read: reads the files that the input itself is made of. Faults are in
  * out->diags only. */
 enum vp_status vp_input_find(struct vp_ctx *ctx, struct vp_found *out, const char *input);

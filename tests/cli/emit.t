@@ -178,6 +178,22 @@ def commands():
     ok(r.code in (0, 1, 3) and "405b" in r.out, "fit takes a command line", r)
 
 
+def read_once():
+    """Standard input can be read once; what is imported from a command is its plan."""
+    for command in ("plan", "fit"):
+        r = Run(command, "-", "--emit", "vllm", stdin="vramplan: 1\nmodel: llama-3.1-8b\n"
+                "hardware: {gpu: mi300x}\nserve: {context: 8192}\n")
+        ok(r.code == 0 and "vllm serve" in r.out, "%s --emit from standard input" % command, r)
+    command = "vllm serve llama-3.1-70b -tp 4 --max-model-len 32768 --kv-cache-dtype fp8"
+    r = Run("import", "--from-command", command)
+    again = Run("plan", write("scenario.yaml", r.out), "--gpu", "mi300x", "--format", "json")
+    same(figures(again), figures(plan_of(command, "--gpu", "mi300x")), "import of a command", r)
+    r = Run("import", write("Modelfile", "FROM llama-3.1-8b\nPARAMETER num_ctx 4096\n"))
+    ok(r.code == 0 and "num_ctx: 4096" in r.out and "# serve:" in r.out, "of a Modelfile", r)
+    r = Run("import", "--from-command", "vllm serve")
+    ok(r.code == 2 and "names no model" in r.err, "of one that is wrong", r)
+
+
 def refused():
     for text, want in (("make all", "command:1:1: error: this command starts no engine"),
                        ("vllm serve --enforce-eager", "names no model"),
@@ -219,5 +235,6 @@ def best_answers():
 round_trips()
 best_answers()
 commands()
+read_once()
 refused()
 finish()
