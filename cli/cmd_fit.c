@@ -13,12 +13,6 @@
 #include "reports/changes_report.h"
 #include "reports/fit_report.h"
 
-static void wrong(struct vp_ctx *ctx, const char *message, const char *hint) {
-    vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "%s", message);
-    if (hint)
-        vp_diag_hint(ctx->diags, "%s", hint);
-}
-
 /* ---- the question ---- */
 
 /* "mi300x,h200" of --gpu: the names; the setting keeps the first. */
@@ -41,7 +35,7 @@ static void split_gpus(struct vp_ctx *ctx, struct vp_fit_ask *q, const struct vp
         set->value = q->gpus[0];
     }
     if (q->gpu_count > 1 && !args->value[VP_OPTION_MINIMIZE])
-        wrong(ctx, "--gpu takes several names only with --minimize", NULL);
+        vp_fit_refuse(ctx, "--gpu takes several names only with --minimize", NULL);
 }
 
 /* "mi300x=2.1,h200=3.5" or one number for whatever GPU there is. */
@@ -70,17 +64,19 @@ static void check_words(struct vp_ctx *ctx, const struct vp_args *args) {
     bool pack = args->value[VP_OPTION_PACK];
 
     if (args->format == VP_FORMAT_CSV || args->format == VP_FORMAT_MARKDOWN)
-        wrong(ctx, "'fit' has --format text and json only", NULL);
+        vp_fit_refuse(ctx, "'fit' has --format text and json only", NULL);
     if ((most != NULL) + (least != NULL) + pack > 1)
-        wrong(ctx, "--maximize, --minimize and --pack are different questions: ask one", NULL);
+        vp_fit_refuse(ctx, "--maximize, --minimize and --pack are different questions: ask one",
+                      NULL);
     if (pack && (args->value[VP_OPTION_SLO] || args->value[VP_OPTION_KEEP]))
-        wrong(ctx, "--slo and --keep are questions about one scenario, not for --pack", NULL);
+        vp_fit_refuse(ctx, "--slo and --keep are questions about one scenario, not for --pack",
+                      NULL);
     if (args->value[VP_OPTION_EMIT] && (pack || args->operand_count > 1))
-        wrong(ctx, "--emit takes one input", NULL);
+        vp_fit_refuse(ctx, "--emit takes one input", NULL);
     if (args->value[VP_OPTION_PHASE] && !pack)
-        wrong(ctx, "--phase belongs to --pack", NULL);
+        vp_fit_refuse(ctx, "--phase belongs to --pack", NULL);
     if (args->operand_count > 1 && !pack && (most || least))
-        wrong(
+        vp_fit_refuse(
             ctx,
             "several inputs are ranked, or packed with --pack; --maximize and --minimize take one",
             NULL);
@@ -167,8 +163,8 @@ static int emit_found(struct vp_ctx *ctx, const struct vp_fit_found *f,
     if (f->status != VP_OK)
         return (int)vp_fit_found_exit(f);
     if (f->llama ? f->llama->count == 0 : f->outcome->verdict == VP_DOES_NOT_FIT) {
-        wrong(ctx, "nothing that fits was found: there is nothing to emit",
-              "the same without --emit says what is short");
+        vp_fit_refuse(ctx, "nothing that fits was found: there is nothing to emit",
+                      "the same without --emit says what is short");
         return VP_EXIT_NO;
     }
     enum vp_status status =
@@ -183,7 +179,7 @@ static int emit_found(struct vp_ctx *ctx, const struct vp_fit_found *f,
 static int fit_emit(struct vp_ctx *ctx, const struct vp_fit_ask *q) {
     struct vp_fit_found *f;
     if (vp_fit_split(ctx, &f, q->args->operands[0]) > 1) {
-        wrong(ctx, "--emit takes one scenario: name it as FILE#NAME", NULL);
+        vp_fit_refuse(ctx, "--emit takes one scenario: name it as FILE#NAME", NULL);
         return vp_output_failure(ctx, q->args, VP_ERR_INPUT);
     }
     vp_fit_find(ctx, f, q);

@@ -5,7 +5,7 @@
 #include "cli/output.h"
 #include "reports/fit_report.h"
 
-static void refuse(struct vp_ctx *ctx, const char *message, const char *hint) {
+void vp_fit_refuse(struct vp_ctx *ctx, const char *message, const char *hint) {
     vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "%s", message);
     if (hint)
         vp_diag_hint(ctx->diags, "%s", hint);
@@ -43,12 +43,13 @@ static void check_goal(struct vp_ctx *ctx, const struct vp_fit_ask *q,
     if (!most)
         return;
     if (!llama && vp_text_eq(most, "layers")) {
-        refuse(ctx, "--maximize layers is for llama.cpp and ollama: other engines hold all layers",
-               "context, concurrency or batch");
+        vp_fit_refuse(
+            ctx, "--maximize layers is for llama.cpp and ollama: other engines hold all layers",
+            "context, concurrency or batch");
         return;
     }
     if (s->training && (vp_text_eq(most, "concurrency") || vp_text_eq(most, "slots"))) {
-        refuse(ctx, "training has no sequences at once: --maximize batch or context", NULL);
+        vp_fit_refuse(ctx, "training has no sequences at once: --maximize batch or context", NULL);
         return;
     }
     struct vp_fit_fixed fixed = vp_fit_llama_fixed(s);

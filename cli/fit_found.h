@@ -30,6 +30,8 @@ struct vp_fit_found {
     struct vp_outcome *outcome; /* of the others */
 };
 
+/* A question that makes no sense: VP_D_BAD_OPTION; hint: NULL for none. */
+void vp_fit_refuse(struct vp_ctx *ctx, const char *message, const char *hint);
 /* All scenarios of an input, as inputs of their own; standard input and pipes hold one. */
 size_t vp_fit_split(struct vp_ctx *ctx, struct vp_fit_found **out, const char *input);
 /* Answers one; to be closed with vp_search_close(&found->search) after it was shown. */

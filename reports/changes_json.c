@@ -1,16 +1,6 @@
 /* vramplan.fit/1 of the engines that are searched by changes; documented in docs/FORMATS.md. */
 #include "reports/changes_report.h"
 
-static void key_text(struct vp_json *json, const char *key, const char *text) {
-    vp_json_key(json, key);
-    vp_json_text(json, text);
-}
-
-static void key_u64(struct vp_json *json, const char *key, uint64_t v) {
-    vp_json_key(json, key);
-    vp_json_u64(json, v);
-}
-
 static void key_or_null(struct vp_json *json, const char *key, uint64_t v) {
     vp_json_key(json, key);
     if (v > 0)
@@ -27,15 +17,6 @@ static void key_real(struct vp_json *json, const char *key, double v, bool known
         vp_json_null(json);
 }
 
-static void key_amount(struct vp_json *json, const char *key, struct vp_amount amount) {
-    vp_json_key(json, key);
-    vp_json_map_inline(json);
-    key_u64(json, "low", amount.low);
-    key_u64(json, "likely", amount.likely);
-    key_u64(json, "high", amount.high);
-    vp_json_end(json, '}');
-}
-
 static void key_time(struct vp_json *json, const char *key, const struct vp_estimate *e) {
     if (e->basis == VP_BASIS_NONE)
         return;
@@ -44,7 +25,7 @@ static void key_time(struct vp_json *json, const char *key, const struct vp_esti
     key_real(json, "low", e->low, true);
     key_real(json, "likely", e->likely, e->basis > VP_BASIS_BOUND);
     key_real(json, "high", e->high, e->basis > VP_BASIS_BOUND);
-    key_text(json, "basis", vp_basis_name(e->basis));
+    vp_json_key_text(json, "basis", vp_basis_name(e->basis));
     vp_json_end(json, '}');
 }
 
@@ -55,28 +36,28 @@ static void risk(struct vp_json *json, const struct vp_risk *r) {
         return;
     }
     vp_json_map_inline(json);
-    key_text(json, "format", r->format);
-    key_text(json, "unit", r->unit);
+    vp_json_key_text(json, "format", r->format);
+    vp_json_key_text(json, "unit", r->unit);
     key_real(json, "low", r->low, r->known);
     key_real(json, "likely", r->likely, r->known);
     key_real(json, "high", r->high, r->known);
-    key_u64(json, "publishers", r->publishers);
-    key_text(json, "by", r->by);
+    vp_json_key_u64(json, "publishers", r->publishers);
+    vp_json_key_text(json, "by", r->by);
     vp_json_end(json, '}');
 }
 
 static void change(struct vp_json *json, const struct vp_change *c) {
     vp_json_map(json);
-    key_text(json, "lever", c->lever);
-    key_text(json, "change", c->what);
-    key_text(json, "field", c->field);
-    key_text(json, "from", c->from);
-    key_text(json, "to", c->to);
+    vp_json_key_text(json, "lever", c->lever);
+    vp_json_key_text(json, "change", c->what);
+    vp_json_key_text(json, "field", c->field);
+    vp_json_key_text(json, "from", c->from);
+    vp_json_key_text(json, "to", c->to);
     vp_json_key(json, "cost");
     vp_json_map_inline(json);
-    key_text(json, "quality", c->quality);
-    key_text(json, "speed", c->speed);
-    key_text(json, "money", c->money);
+    vp_json_key_text(json, "quality", c->quality);
+    vp_json_key_text(json, "speed", c->speed);
+    vp_json_key_text(json, "money", c->money);
     vp_json_end(json, '}');
     risk(json, &c->risk);
     vp_json_end(json, '}');
@@ -86,24 +67,24 @@ static void patch(struct vp_json *json, const struct vp_proposal *p) {
     vp_json_key(json, "scenario_patch");
     vp_json_map(json);
     for (uint32_t i = 0; i < p->patches; i++)
-        key_text(json, p->patch[i].field, p->patch[i].value);
+        vp_json_key_text(json, p->patch[i].field, p->patch[i].value);
     vp_json_end(json, '}');
 }
 
 static void figures(struct vp_json *json, const struct vp_trial *t) {
-    key_text(json, "device", t->device);
-    key_amount(json, "need_bytes", t->need);
-    key_u64(json, "usable_bytes", t->usable_bytes);
+    vp_json_key_text(json, "device", t->device);
+    vp_json_key_amount(json, "need_bytes", t->need);
+    vp_json_key_u64(json, "usable_bytes", t->usable_bytes);
     vp_json_key(json, "headroom_bytes");
     vp_json_i64(json, t->headroom_bytes);
-    key_text(json, "gpu", t->gpu);
-    key_u64(json, "gpus", t->gpus);
+    vp_json_key_text(json, "gpu", t->gpu);
+    vp_json_key_u64(json, "gpus", t->gpus);
     vp_json_key(json, "parallel");
     vp_json_map_inline(json);
-    key_u64(json, "tensor", t->tensor);
-    key_u64(json, "pipeline", t->pipeline);
-    key_u64(json, "data", t->data);
-    key_u64(json, "expert", t->expert);
+    vp_json_key_u64(json, "tensor", t->tensor);
+    vp_json_key_u64(json, "pipeline", t->pipeline);
+    vp_json_key_u64(json, "data", t->data);
+    vp_json_key_u64(json, "expert", t->expert);
     vp_json_end(json, '}');
     key_real(json, "price_per_hour", t->price_per_hour, t->price_per_hour > 0);
     vp_json_key(json, "latency");
@@ -112,17 +93,20 @@ static void figures(struct vp_json *json, const struct vp_trial *t) {
     key_time(json, "tpot_ms", &t->tpot);
     key_time(json, "step_ms", &t->step);
     vp_json_end(json, '}');
-    key_text(json, "slo", vp_slo_name(t->slo));
+    vp_json_key_text(json, "slo", vp_slo_name(t->slo));
 }
 
 void vp_changes_json_proposal(struct vp_json *json, const struct vp_outcome *found,
                               const struct vp_proposal *p) {
     vp_json_map(json);
-    key_text(json, "verdict", vp_verdict_name(p->trial.verdict));
+    vp_json_key_text(json, "verdict", vp_verdict_name(p->trial.verdict));
     if (found->question == VP_ASK_MOST) {
-        key_u64(json, found->goal, p->most);
+        vp_json_key_u64(json, found->goal, p->most);
         key_or_null(json, "at_risk_up_to", p->most_likely > p->most ? p->most_likely : 0);
-        key_text(json, "limited_by", p->capped ? "model" : p->by_time ? "latency" : "memory");
+        vp_json_key_text(json, "limited_by",
+                         p->capped    ? "model"
+                         : p->by_time ? "latency"
+                                      : "memory");
     }
     vp_json_key(json, "changes");
     vp_json_list(json);
@@ -133,14 +117,14 @@ void vp_changes_json_proposal(struct vp_json *json, const struct vp_outcome *fou
     key_real(json, "quality_loss_percent", p->risk, p->risk_known);
     key_real(json, "workload_kept", p->kept, true);
     patch(json, p);
-    key_text(json, "command", p->command);
+    vp_json_key_text(json, "command", p->command);
     vp_json_end(json, '}');
 }
 
 static void limits(struct vp_json *json, const struct vp_outcome *found) {
     const struct vp_result *base = found->base;
 
-    key_text(json, "reason_text", base->reason_text);
+    vp_json_key_text(json, "reason_text", base->reason_text);
     if (found->question != VP_ASK_CHANGES)
         return;
     if (base->training.stage) {
@@ -149,7 +133,7 @@ static void limits(struct vp_json *json, const struct vp_outcome *found) {
         key_or_null(json, "max_context", found->max_context);
         key_or_null(json, "max_concurrency", found->max_sequences);
     }
-    key_u64(json, "changes_needed", found->needed);
+    vp_json_key_u64(json, "changes_needed", found->needed);
 }
 
 /* What was promised, and how the best stands to it. */
@@ -161,16 +145,16 @@ static void promise(struct vp_json *json, const struct vp_outcome *found) {
     }
     vp_json_map_inline(json);
     for (uint32_t i = 0; i < found->slos; i++)
-        key_text(json, found->slo[i].field, found->slo[i].value);
-    key_text(json, "state", vp_slo_name(found->slo_state));
+        vp_json_key_text(json, found->slo[i].field, found->slo[i].value);
+    vp_json_key_text(json, "state", vp_slo_name(found->slo_state));
     vp_json_end(json, '}');
 }
 
 static void infeasible(struct vp_json *json, const struct vp_outcome *found) {
     vp_json_key(json, "short");
     vp_json_map(json);
-    key_u64(json, "bytes", found->short_bytes);
-    key_text(json, "text", found->short_text);
+    vp_json_key_u64(json, "bytes", found->short_bytes);
+    vp_json_key_text(json, "text", found->short_text);
     vp_json_end(json, '}');
     vp_json_key(json, "nearest");
     if (found->nearest)
@@ -184,19 +168,19 @@ void vp_changes_json(struct vp_json *json, const struct vp_outcome *found) {
     const struct vp_result *base = found->base;
 
     vp_json_map(json);
-    key_text(json, "schema", "vramplan.fit/1");
-    key_text(json, "scenario", base->scenario->name);
-    key_text(json, "engine", base->scenario->engine.name);
-    key_text(json, "mode", base->mode);
-    key_text(json, "verdict", vp_verdict_name(found->verdict));
-    key_text(json, "question", QUESTIONS[found->question]);
-    key_text(json, "goal", found->goal);
+    vp_json_key_text(json, "schema", "vramplan.fit/1");
+    vp_json_key_text(json, "scenario", base->scenario->name);
+    vp_json_key_text(json, "engine", base->scenario->engine.name);
+    vp_json_key_text(json, "mode", base->mode);
+    vp_json_key_text(json, "verdict", vp_verdict_name(found->verdict));
+    vp_json_key_text(json, "question", QUESTIONS[found->question]);
+    vp_json_key_text(json, "goal", found->goal);
     promise(json, found);
     limits(json, found);
-    key_u64(json, "tried", found->tried);
+    vp_json_key_u64(json, "tried", found->tried);
     vp_json_key(json, "complete");
     vp_json_bool(json, !found->stopped);
-    key_u64(json, "beaten", found->beaten);
+    vp_json_key_u64(json, "beaten", found->beaten);
     vp_json_key(json, "proposals");
     vp_json_list(json);
     for (uint32_t i = 0; i < found->count; i++)

@@ -5,17 +5,19 @@
 #include "planner/base/text.h"
 #include "planner/base/units.h"
 #include "planner/import/recipe.h"
+#include "planner/import/recipe_rows.h"
 #include "planner/import/shell_text.h"
 
-static const char MODEL[] = "model", LAUNCH[] = "launch";
+const char VP_MEGATRON_MODEL[] = "model", VP_MEGATRON_LAUNCH[] = "launch";
 
-static const struct {
-    const char *option, *field;
-} OPTIONS[] = {
+#define MODEL VP_MEGATRON_MODEL
+#define LAUNCH VP_MEGATRON_LAUNCH
+const struct vp_megatron_option vp_megatron_options[] = {
 #define X(option, field) {option, field},
 #include "planner/import/megatron_args.def"
 #undef X
 };
+const size_t vp_megatron_option_count = sizeof vp_megatron_options / sizeof *vp_megatron_options;
 
 struct option {
     const char *name; /* with dashes, without the leading ones */
@@ -88,9 +90,9 @@ static struct option next_option(struct script *s, uint32_t *i) {
 }
 
 static const char *field_of(const char *option) {
-    for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++)
-        if (vp_text_eq(OPTIONS[i].option, option))
-            return OPTIONS[i].field;
+    for (size_t i = 0; i < vp_megatron_option_count; i++)
+        if (vp_text_eq(vp_megatron_options[i].option, option))
+            return vp_megatron_options[i].field;
     return NULL;
 }
 

@@ -1,4 +1,5 @@
-/* The rows of recipe_keys.def, for reading (recipe.c) and writing (wording_recipe.c). */
+/* The rows of recipe_keys.def and megatron_args.def, for reading (recipe.c, recipe_megatron.c) and
+ * writing (wording_recipe.c, wording_megatron.c). */
 #ifndef VP_IMPORT_RECIPE_ROWS_H
 #define VP_IMPORT_RECIPE_ROWS_H
 
@@ -38,6 +39,15 @@ struct vp_recipe_row {
     const char *key, *field;
     enum vp_recipe_action action;
 };
+
+/* megatron_args.def: the field of an option, or one of the two below. */
+struct vp_megatron_option {
+    const char *option, *field;
+};
+extern const char VP_MEGATRON_MODEL[];  /* describes the model, with others */
+extern const char VP_MEGATRON_LAUNCH[]; /* of the launcher */
+extern const struct vp_megatron_option vp_megatron_options[];
+extern const size_t vp_megatron_option_count;
 
 extern const struct vp_recipe_row vp_recipe_rows[];
 extern const size_t vp_recipe_row_count;

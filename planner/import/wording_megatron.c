@@ -4,17 +4,8 @@
 
 #include "planner/base/text.h"
 #include "planner/base/units.h"
+#include "planner/import/recipe_rows.h"
 #include "planner/import/wording_parts.h"
-
-static const char MODEL[] = "model", LAUNCH[] = "launch";
-
-static const struct {
-    const char *option, *field;
-} OPTIONS[] = {
-#define X(option, field) {option, field},
-#include "planner/import/megatron_args.def"
-#undef X
-};
 
 static void put(struct vp_writing *w, const char *option, const char *value) {
     vp_node_set(w->ctx, w->out->options, option, (struct vp_pos){0}, vp_words_scalar(w, value));
@@ -159,16 +150,18 @@ void vp_words_megatron(struct vp_writing *w) {
         w->out->model = NULL;
     if (model)
         model->written = plain;
-    for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++) {
-        struct vp_said_leaf *leaf = vp_words_leaf(w, OPTIONS[i].field);
-        if (OPTIONS[i].field == MODEL || OPTIONS[i].field == LAUNCH || !leaf || leaf->written)
+    for (size_t i = 0; i < vp_megatron_option_count; i++) {
+        const struct vp_megatron_option *o = &vp_megatron_options[i];
+        struct vp_said_leaf *leaf = vp_words_leaf(w, o->field);
+        if (o->field == VP_MEGATRON_MODEL || o->field == VP_MEGATRON_LAUNCH || !leaf ||
+            leaf->written)
             continue;
         const char *text = vp_words_text(w, leaf);
         if (!text)
             continue;
         leaf->written = true;
         if (!vp_text_eq(text, "false"))
-            put(w, OPTIONS[i].option, text);
+            put(w, o->option, text);
     }
     put_recompute(w);
     put_zero(w);

@@ -305,18 +305,11 @@ static bool fits_for_sure(struct vp_ctx *ctx, const struct vp_scenario *s) {
     return try_out(ctx->arena, s, &need, &headroom, &verdict) && verdict == VP_FITS;
 }
 
-static bool has_experts(const struct vp_model *model) {
-    for (uint32_t b = 0; b < model->block_count; b++)
-        if (model->blocks[b].moe.kind != VP_MLP_NONE)
-            return true;
-    return false;
-}
-
 /* Experts of the fewest layers, else the fewest whole layers, that have to stay on the host. */
 static void try_host(struct vp_ctx *ctx, struct vp_result *out) {
     struct vp_scenario s = settled(ctx, out);
     uint64_t layers = s.model->layer_count, low = 0, high = layers;
-    bool experts = has_experts(s.model);
+    bool experts = vp_model_has_experts(s.model);
 
     if (out->llama->gpus == 0)
         return;

@@ -91,3 +91,9 @@ def run(command, figure):
     except (KeyError, IndexError, TypeError, ValueError) as e:
         return "no such figure: %r" % e, "", r
     return (None if held else "it is another figure"), got, r
+
+
+def answer(row):
+    """run() of a row's command and figure; None when it has no command."""
+    command, figure = row["command"].strip("`"), row["figure"].strip("`")
+    return run(command, figure) if command else None

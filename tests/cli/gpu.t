@@ -7,7 +7,7 @@ import os
 import re
 
 import tap
-from gpu_rig import CUDA, FAKES, ROCM5, Probe, ended, skip
+from gpu_rig import CUDA, FAKES, ROCM5, Probe, ended
 
 # ---- no library, no device -------------------------------------------------------------------------
 
@@ -20,12 +20,12 @@ ended(Probe("cuda", libraries=empty), 4, r"no library: libcuda\.so was not found
 try:
     ctypes.CDLL("libamdhip64.so.5")
 except OSError:
-    skip("Debian's HIP without a device", "no libamdhip64.so.5 (package libamdhip64-5)")
+    tap.skip("Debian's HIP without a device", "no libamdhip64.so.5 (package libamdhip64-5)")
 else:
     folder = next((d for d in ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib")
                    if os.path.exists(os.path.join(d, "libamdhip64.so.5"))), "")
     if os.path.exists("/dev/kfd") or not folder:
-        skip("Debian's HIP without a device", "this machine may have one")
+        tap.skip("Debian's HIP without a device", "this machine may have one")
     else:
         ended(Probe("hip", libraries=folder), 4, r"no device: hip\w+: error 10[01], hipError\w+Device",
               "Debian's HIP without a device: loads, says so, exit 4")

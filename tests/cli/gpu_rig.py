@@ -16,11 +16,6 @@ HIP_LIBRARY = os.path.join(FAKES, "libamdhip64.so.7")
 CUDA_LIBRARY = os.path.join(CUDA, "libcuda.so.1")
 
 
-def skip(name, why):
-    tap.count += 1
-    print("ok %d - %s # SKIP %s" % (tap.count, name, why))
-
-
 class Probe:
     """One run; out and err together, seconds, the sample files as lists of dicts."""
 

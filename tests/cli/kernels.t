@@ -32,11 +32,6 @@ MUST = {
 NEVER = {"gfx90a": [FP8, r"_fp8"], "gfx1100": [FP8, r"_fp8"]}
 
 
-def skip(name, why):
-    tap.count += 1
-    print("ok %d - %s # SKIP %s" % (tap.count, name, why))
-
-
 def source_text():
     order = re.findall(r'#include "probe/kernels/(\w+\.h)"',
                        open(os.path.join(KERNELS, "kernel_all.h")).read())
@@ -76,7 +71,7 @@ for arch in ARCHS:
            "%s: an ELF file of the size that is named" % arch)
     tool = disassembler(arch)
     if not tool:
-        skip("%s: instructions" % arch, "no llvm-objdump that knows it (packages llvm-22, llvm-19)")
+        tap.skip("%s: instructions" % arch, "no llvm-objdump that knows it (packages llvm-22, llvm-19)")
         continue
     path = os.path.join(tap.DIR, arch + ".co")
     with open(path, "wb") as f:
@@ -125,22 +120,22 @@ except OSError:
 else:
     missing = None if os.environ.get("LONG") else "a long test: set LONG=1"
 if missing:
-    skip("hipRTC takes the text", missing)
+    tap.skip("hipRTC takes the text", missing)
 else:
     path = os.path.join(tap.DIR, "k.hip")
     with open(path, "w") as f:
         f.write(TEXT)
     run = subprocess.run([sys.executable, "-c", PROGRAM, path], capture_output=True, text=True)
     if "libhiprtc-builtins" in run.stderr:
-        skip("hipRTC takes the text", "no libhiprtc-builtins (package libhiprtc-builtins5)")
+        tap.skip("hipRTC takes the text", "no libhiprtc-builtins (package libhiprtc-builtins5)")
     else:
         tap.ok(run.returncode == 0 and int(run.stdout or 0) > 10000, "hipRTC takes the text",
                run.stdout + run.stderr)
 
 if not os.environ.get("LONG"):
-    skip("compiled anew, every byte is the same", "a long test: set LONG=1")
+    tap.skip("compiled anew, every byte is the same", "a long test: set LONG=1")
 elif not all(shutil.which(c) for c in ("clang-19", "clang-22", "ld.lld-19", "ld.lld-22")):
-    skip("compiled anew, every byte is the same", "no clang and lld 19 and 22")
+    tap.skip("compiled anew, every byte is the same", "no clang and lld 19 and 22")
 else:
     run = subprocess.run([os.path.join(KERNELS, "generate"), "--check", GENERATED],
                          capture_output=True, text=True)

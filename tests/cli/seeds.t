@@ -3,16 +3,11 @@
 import sys
 
 sys.dont_write_bytecode = True
-from claims import holds, run, table  # noqa: E402
+from claims import answer, holds, table  # noqa: E402
 from tap import finish, ok, same  # noqa: E402
 
 COLUMNS = ["#", "claim", "command", "figure", "ours", "verdict"]
 VERDICTS = ("agrees", "contradicts", "cannot be checked")
-
-
-def answer(row):
-    command, figure = row["command"].strip("`"), row["figure"].strip("`")
-    return run(command, figure) if command else None
 
 
 def check(row, answered):

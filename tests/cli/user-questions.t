@@ -7,16 +7,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 sys.dont_write_bytecode = True
-from claims import run, table  # noqa: E402
-from tap import TOP, finish, ok, same  # noqa: E402
+from claims import answer, table  # noqa: E402
+from tap import TOP, finish, ok, same, skip  # noqa: E402
 
 COLUMNS = ["#", "question", "command", "figure", "answer", "agrees"]
 AGREES = ("yes", "no", "open")  # with what the asker saw; open: nothing to compare with
-
-
-def answer(row):
-    command, figure = row["command"].strip("`"), row["figure"].strip("`")
-    return run(command, figure) if command else None
 
 
 def check(row, answered):
@@ -36,8 +31,7 @@ def expectations(rows):
     """The figures beyond doubt of the cases, where those are at hand: within their tolerance."""
     path = os.path.join(TOP, "..", "shared", "knowledge", "user-cases.yaml")
     if not os.path.exists(path):
-        print("# skipped: no ../shared/knowledge/user-cases.yaml")
-        return
+        return skip("the expected figures", "no ../shared/knowledge/user-cases.yaml")
     text = open(path).read()
     cases = {m.group(1): m.group(2) for m in
              re.finditer(r"^- id: (U\d+)\n(.*?)(?=^- id: |\Z)", text, re.M | re.S)}
