@@ -134,6 +134,11 @@ static const char *hub_id(struct vp_ctx *ctx, const char *name) {
     return NULL;
 }
 
+/* A checkpoint is a folder to those who load it, whichever file of it was named here. */
+static const char *folder_of(struct vp_ctx *ctx, const char *path) {
+    return vp_text_eq(vp_text_file_name(path), "config.json") ? vp_io_dirname(ctx, path) : path;
+}
+
 /* A hub id or a path as it is; of a built-in name its hub id. A description has no name. */
 static void name_model(struct vp_writing *w) {
     struct vp_said_leaf *leaf = vp_words_leaf(w, "model");
@@ -141,7 +146,7 @@ static void name_model(struct vp_writing *w) {
     if (!given)
         return;
     const char *hub = strchr(given, '/') ? NULL : hub_id(w->ctx, given);
-    w->out->model = hub ? hub : given;
+    w->out->model = hub ? hub : folder_of(w->ctx, given);
     leaf->written = true;
 }
 

@@ -190,6 +190,11 @@ def read_once():
     same(figures(again), figures(plan_of(command, "--gpu", "mi300x")), "import of a command", r)
     r = Run("import", write("Modelfile", "FROM llama-3.1-8b\nPARAMETER num_ctx 4096\n"))
     ok(r.code == 0 and "num_ctx: 4096" in r.out and "# serve:" in r.out, "of a Modelfile", r)
+    r = Run("plan", "tiny-llama/config.json", "--gpu", "mi300x", "--emit", "vllm")
+    ok("vllm serve tiny-llama\n" in r.out, "a checkpoint is its folder", r)
+    again = Run("plan", "--from-command", r.out, *beside(r), "--format", "json")
+    same(figures(again), figures(Run("plan", "tiny-llama/config.json", "--gpu", "mi300x",
+                                     "--format", "json")), "and is the same plan", again)
     r = Run("import", "--from-command", "vllm serve")
     ok(r.code == 2 and "names no model" in r.err, "of one that is wrong", r)
 
