@@ -31,6 +31,9 @@ COV_CC     ?= gcc
 PACKAGES   := yaml-0.1 libpcre2-8
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PACKAGES) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PACKAGES) 2>/dev/null)
+# For tui/curses.c alone.
+TERM_CFLAGS := $(shell $(PKG_CONFIG) --cflags ncursesw 2>/dev/null)
+TERM_LIBS  := $(shell $(PKG_CONFIG) --libs ncursesw 2>/dev/null)
 FUZZ_LIBS  := $(shell $(PKG_CONFIG) --libs jansson 2>/dev/null)
 TEST_LIBS  := $(shell $(PKG_CONFIG) --libs cmocka 2>/dev/null)
 
@@ -68,6 +71,9 @@ endef
 # The library is all but the command line: the planner, the renderers, the public API.
 LIB_SRC    := $(sort $(wildcard planner/*/*.c) $(wildcard reports/*.c) $(wildcard api/*.c))
 CLI_SRC    := $(sort $(wildcard cli/*.c))
+# The terminal interface; what draws and thinks is linked to its tests too, the terminal itself not.
+TUI_SRC    := $(sort $(filter-out tui/curses.c,$(wildcard tui/*.c)))
+TERM_SRC   := $(wildcard tui/curses.c)
 # The probe is a program of its own; all but its main is a library too, for the tests.
 PROBE_SRC  := $(sort $(filter-out probe/probe_main.c,$(wildcard probe/*.c probe/kernels/generated/*.c)))
 UNIT_SRC   := $(sort $(wildcard tests/unit/test_*.c))
@@ -115,13 +121,18 @@ $1/flags: FORCE need-libraries
 	$$(call stamp,$2 $$(ALL_CFLAGS) $3 $$(LDFLAGS) $$(ALL_LIBS))
 
 $1/sources: FORCE
-	$$(call stamp,$$(LIB_SRC) $$(CLI_SRC) $$(PROBE_SRC) $$(HELP_SRC))
+	$$(call stamp,$$(LIB_SRC) $$(CLI_SRC) $$(TUI_SRC) $$(TERM_SRC) $$(PROBE_SRC) $$(HELP_SRC))
 
 $1/libvramplan.a: $$(LIB_SRC:%.c=$1/%.o) $1/sources
 	$$(call quiet,AR,$$@)rm -f $$@ && $$(AR) rcs $$@ $$(filter %.o,$$^)
 
-$4: $$(CLI_SRC:%.c=$1/%.o) $1/libvramplan.a
-	$$(call quiet,LD,$$@)$2 $$(CFLAGS) $3 $$(LDFLAGS) -o $$@ $$^ $$(ALL_LIBS)
+$1/libtui.a: $$(TUI_SRC:%.c=$1/%.o) $1/sources
+	$$(call quiet,AR,$$@)rm -f $$@ && $$(AR) rcs $$@ $$(filter %.o,$$^)
+
+$4: $$(CLI_SRC:%.c=$1/%.o) $$(TERM_SRC:%.c=$1/%.o) $1/libtui.a $1/libvramplan.a
+	$$(call quiet,LD,$$@)$2 $$(CFLAGS) $3 $$(LDFLAGS) -o $$@ $$^ $$(TERM_LIBS) $$(ALL_LIBS)
+
+$1/tui/curses.o: PKG_CFLAGS += $$(TERM_CFLAGS)
 
 # The processor's kernels: OpenMP where the compiler has it, and products joined with their sums.
 $1/openmp: $1/flags
@@ -141,10 +152,10 @@ $(call probe_of,$4): $1/probe/probe_main.o $1/libprobe.a $1/libvramplan.a
 
 $$(UNIT_SRC:%.c=$1/%.o) $$(HELP_SRC:%.c=$1/%.o): | need-cmocka
 
-$$(UNIT_SRC:%.c=$1/%): %: %.o $$(HELP_SRC:%.c=$1/%.o) $1/libprobe.a $1/libvramplan.a
+$$(UNIT_SRC:%.c=$1/%): %: %.o $$(HELP_SRC:%.c=$1/%.o) $1/libprobe.a $1/libtui.a $1/libvramplan.a
 	$$(call quiet,LD,$$@)$2 $$(CFLAGS) $3 $$(LDFLAGS) -o $$@ $$^ $$$$(cat $1/openmp) $$(TEST_LIBS) $$(ALL_LIBS) -ldl
 
--include $$(patsubst %.c,$1/%.d,$$(LIB_SRC) $$(CLI_SRC) $$(PROBE_SRC) probe/probe_main.c $$(UNIT_SRC) $$(HELP_SRC))
+-include $$(patsubst %.c,$1/%.d,$$(LIB_SRC) $$(CLI_SRC) $$(TUI_SRC) $$(TERM_SRC) $$(PROBE_SRC) probe/probe_main.c $$(UNIT_SRC) $$(HELP_SRC))
 endef
 
 $(eval $(call variant,$(BUILD),$$(CC),,$(BIN)))
@@ -164,9 +175,9 @@ $(BENCH_BIN): %: %.o $(BUILD)/libvramplan.a
 need-libraries:
 	@command -v $(PKG_CONFIG) >/dev/null || { \
 	  echo "error: $(PKG_CONFIG) not found; Debian: pkg-config (./bootstrap deps installs it)" >&2; exit 1; }
-	@$(PKG_CONFIG) --exists $(PACKAGES) || { \
-	  echo "error: pkg-config does not find all of: $(PACKAGES)" >&2; \
-	  echo "       Debian: libyaml-dev libpcre2-dev (./bootstrap deps installs them)" >&2; exit 1; }
+	@$(PKG_CONFIG) --exists $(PACKAGES) ncursesw || { \
+	  echo "error: pkg-config does not find all of: $(PACKAGES) ncursesw" >&2; \
+	  echo "       Debian: libyaml-dev libpcre2-dev libncurses-dev (./bootstrap deps installs them)" >&2; exit 1; }
 
 need-cmocka:
 	@$(PKG_CONFIG) --exists cmocka || { \

@@ -72,6 +72,11 @@ int vp_cmd_sweep(struct vp_ctx *ctx, const struct vp_args *args);
 int vp_cmd_merge(struct vp_ctx *ctx, const struct vp_args *args);
 int vp_cmd_import_log(struct vp_ctx *ctx, const struct vp_args *args);
 int vp_cmd_doctor(struct vp_ctx *ctx, const struct vp_args *args);
+int vp_cmd_simulate(struct vp_ctx *ctx, const struct vp_args *args);
+int vp_cmd_gate(struct vp_ctx *ctx, const struct vp_args *args);
+int vp_cmd_diff(struct vp_ctx *ctx, const struct vp_args *args);
+int vp_cmd_report(struct vp_ctx *ctx, const struct vp_args *args);
+int vp_cmd_tui(struct vp_ctx *ctx, const struct vp_args *args);
 int vp_cmd_help(struct vp_ctx *ctx, const struct vp_args *args);
 
 #endif
