@@ -92,11 +92,11 @@ enum vp_dev_status vp_bench_pool_need(struct vp_bench_session *s, uint64_t bytes
  * -0 nor, at this scale, what OCP reads as NaN. */
 static void pattern(uint8_t *out, size_t bytes, enum vp_dev_type type) {
     static const float FP8_SCALE = 16, INT8_SCALE = 20;
-    struct vp_random random = {.state = 3};
+    struct vp_noise random = {.state = 3};
     size_t size = vp_dev_type_bytes(type);
 
     for (size_t i = 0; i + size <= bytes; i += size) {
-        float value = vp_random_normal(&random);
+        float value = vp_noise_normal(&random);
         uint16_t half = vp_bf16_code(value);
         if (type == VP_TYPE_FP32)
             memcpy(out + i, &value, sizeof value);

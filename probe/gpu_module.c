@@ -106,17 +106,17 @@ static void store(uint8_t *to, float *values, uint64_t count, enum vp_dev_type t
     }
 }
 
-static float *normal(struct vp_arena *arena, uint64_t count, struct vp_random *random) {
+static float *normal(struct vp_arena *arena, uint64_t count, struct vp_noise *random) {
     float *values = VP_NEW_ARRAY(arena, count, float);
     for (uint64_t i = 0; i < count; i++)
-        values[i] = vp_random_normal(random);
+        values[i] = vp_noise_normal(random);
     return values;
 }
 
 /* Operands on the device; their memory is that of buffer[0]. */
 static enum vp_dev_status prepare(struct vp_dev *device, struct check *c, enum vp_dev_type type) {
     const struct vp_gpu *gpu = device->state;
-    struct vp_random random = {.state = CHECK_SEED};
+    struct vp_noise random = {.state = CHECK_SEED};
     uint64_t size = vp_dev_type_bytes(type);
     void *memory = NULL;
 

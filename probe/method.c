@@ -119,17 +119,17 @@ void vp_method_summarise(struct vp_timing *out, const double *us, uint32_t count
 }
 
 /* splitmix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014. */
-uint64_t vp_random_bits(struct vp_random *random) {
+uint64_t vp_noise_bits(struct vp_noise *random) {
     uint64_t z = random->state += 0x9e3779b97f4a7c15U;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9U;
     z = (z ^ z >> 27) * 0x94d049bb133111ebU;
     return z ^ z >> 31;
 }
 
-float vp_random_normal(struct vp_random *random) {
+float vp_noise_normal(struct vp_noise *random) {
     uint32_t sum = 0;
     for (unsigned i = 0; i < 3; i++) {
-        uint64_t bits = vp_random_bits(random);
+        uint64_t bits = vp_noise_bits(random);
         for (unsigned j = 0; j < 4; j++)
             sum += (uint32_t)(bits >> 16 * j & 0xffff);
     }

@@ -45,10 +45,10 @@ void vp_method_summarise(struct vp_timing *out, const double *us, uint32_t count
 
 /* Normally distributed numbers (mean 0, deviation 1), the same for the same seed on every machine:
  * the sum of twelve uniform numbers minus six, which has no tails beyond 6 and needs no libm. */
-struct vp_random {
+struct vp_noise {
     uint64_t state;
 };
-uint64_t vp_random_bits(struct vp_random *random);
-float vp_random_normal(struct vp_random *random);
+uint64_t vp_noise_bits(struct vp_noise *random);
+float vp_noise_normal(struct vp_noise *random);
 
 #endif

@@ -13,14 +13,14 @@ static const char *const FORMATS[] = {"fp8_e4m3", "fp8_e4m3fnuz", "int8"};
 static void fill(float *out, bool weights) {
     static const float WEIGHT = 0.02F, OUTLIER = 20;
     enum { OUTLIER_EVERY = 128, STEPS = 1024 };
-    struct vp_random random = {.state = weights ? 1 : 2};
+    struct vp_noise random = {.state = weights ? 1 : 2};
 
     for (unsigned c = 0; c < VP_QUANT_CHANNELS; c++) {
         /* 2^-1.5 to 2^1.5 */
-        float spread = exp2f(3.0F * (float)(vp_random_bits(&random) % STEPS) / STEPS - 1.5F);
+        float spread = exp2f(3.0F * (float)(vp_noise_bits(&random) % STEPS) / STEPS - 1.5F);
         float scale = weights ? WEIGHT * spread : c % OUTLIER_EVERY == 5 ? OUTLIER : 1.0F;
         for (unsigned i = 0; i < VP_QUANT_VALUES; i++)
-            out[c * VP_QUANT_VALUES + i] = scale * vp_random_normal(&random);
+            out[c * VP_QUANT_VALUES + i] = scale * vp_noise_normal(&random);
     }
 }
 

@@ -45,6 +45,11 @@ __attribute__((format(printf, 2, 0))) static char *print(struct vp_arena *arena,
     return text;
 }
 
+/* What said a text may be gone before the diagnostics are. */
+static const char *kept(struct vp_diags *diags, const char *text) {
+    return text ? vp_arena_text(diags->arena, text, strlen(text)) : NULL;
+}
+
 void vp_diag_add(struct vp_diags *diags, enum vp_diag_id id, const struct vp_pos *pos,
                  const char *format, ...) {
     if (vp_diag_severity(id) == VP_ERROR)
@@ -59,8 +64,7 @@ void vp_diag_add(struct vp_diags *diags, enum vp_diag_id id, const struct vp_pos
     va_end(args);
     struct vp_diag *diag = &diags->items[diags->count++];
     *diag = (struct vp_diag){.id = id, .pos = pos ? *pos : (struct vp_pos){0}, .message = message};
-    if (diag->pos.file) /* what named the file may be gone before the diagnostics are */
-        diag->pos.file = vp_arena_text(diags->arena, diag->pos.file, strlen(diag->pos.file));
+    diag->pos.file = kept(diags, diag->pos.file);
 }
 
 static bool same_text(const char *a, const char *b) {
@@ -87,7 +91,11 @@ void vp_diags_merge(struct vp_diags *into, const struct vp_diags *from) {
         if (into->count == VP_DIAG_MAX)
             into->dropped++;
         else
-            into->items[into->count++] = *diag;
+            into->items[into->count++] = (struct vp_diag){
+                .id = diag->id,
+                .pos = {kept(into, diag->pos.file), diag->pos.line, diag->pos.column},
+                .message = kept(into, diag->message),
+                .hint = kept(into, diag->hint)};
     }
     into->errors += from->errors > known ? from->errors - known : 0;
     into->dropped += from->dropped;

@@ -179,6 +179,58 @@ bool vp_parse_real(double *out, const char *text) {
     return true;
 }
 
+static const struct {
+    const char *name;
+    double seconds;
+} TIME_UNITS[] = {{"us", 1e-6}, {"ms", 1e-3}, {"min", 60}, {"s", 1}, {"h", 3600}};
+enum { TIME_UNIT_COUNT = sizeof TIME_UNITS / sizeof *TIME_UNITS };
+
+/* The first n bytes, without spaces around them, as a finite number that is 0 or more. */
+static bool parse_part(double *out, const char *text, size_t n) {
+    char part[64];
+    while (n > 0 && (text[n - 1] == ' ' || text[n - 1] == '\t'))
+        n--;
+    if (n == 0 || n >= sizeof part)
+        return false;
+    memcpy(part, text, n);
+    part[n] = '\0';
+    return vp_parse_real(out, part) && *out >= 0;
+}
+
+bool vp_parse_duration(double *out_s, const char *text) {
+    size_t n = strlen(text);
+    for (size_t u = 0; u < TIME_UNIT_COUNT; u++) {
+        size_t m = strlen(TIME_UNITS[u].name);
+        if (n <= m || strcmp(text + n - m, TIME_UNITS[u].name) != 0)
+            continue;
+        if (!parse_part(out_s, text, n - m))
+            return false;
+        *out_s *= TIME_UNITS[u].seconds;
+        return true;
+    }
+    return false;
+}
+
+bool vp_parse_seconds(double *out_s, const char *text) {
+    return vp_parse_duration(out_s, text) || parse_part(out_s, text, strlen(text));
+}
+
+bool vp_parse_rate(double *out_per_s, const char *text) {
+    const char *slash = strchr(text, '/');
+    if (!slash)
+        return parse_part(out_per_s, text, strlen(text));
+    const char *unit = skip_spaces(slash + 1);
+    for (size_t u = 0; u < TIME_UNIT_COUNT; u++) {
+        if (strcmp(unit, TIME_UNITS[u].name) != 0)
+            continue;
+        if (!parse_part(out_per_s, text, (size_t)(slash - text)))
+            return false;
+        *out_per_s /= TIME_UNITS[u].seconds;
+        return true;
+    }
+    return false;
+}
+
 bool vp_gib_to_bytes(uint64_t *out_bytes, double gib) {
     double bytes = gib * 0x1p30; /* exact: a power of two */
     if (!(bytes >= 0 && bytes < 0x1p64))

@@ -19,6 +19,13 @@ bool vp_parse_real(double *out, const char *text);
 /* "a finite decimal number of GiB" -> bytes, rounded to nearest. */
 bool vp_gib_to_bytes(uint64_t *out_bytes, double gib);
 
+/* A time with a unit (us, ms, s, min, h): "50 ms", "600s", "1.5min". At least 0. */
+bool vp_parse_duration(double *out_s, const char *text);
+/* The same; a bare number is seconds: "600". */
+bool vp_parse_seconds(double *out_s, const char *text);
+/* So many per second: "4/s", "240 / min", "1000/h", "4" (per second). At least 0. */
+bool vp_parse_rate(double *out_per_s, const char *text);
+
 /* "12.35" : bytes / 2^30 with `decimals` (0..6) digits, rounded half up in integers. */
 const char *vp_format_gib(struct vp_arena *arena, uint64_t bytes, int decimals);
 /* "12.35 GiB", "640 MiB", "17 KiB", "12 B": the unit by size. */

@@ -34,3 +34,13 @@ uint32_t vp_utf8_decode(const char *p, size_t n) {
         c = c << 6 | ((unsigned char)p[i] & 0x3F);
     return c;
 }
+
+size_t vp_utf8_encode(char out[5], uint32_t c) {
+    static const unsigned char MARK[] = {0, 0, 0xC0, 0xE0, 0xF0};
+    size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    out[n] = '\0';
+    for (size_t i = n; i-- > 1; c >>= 6)
+        out[i] = (char)(0x80 | (c & 0x3F));
+    out[0] = (char)(MARK[n] | c);
+    return n;
+}

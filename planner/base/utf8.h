@@ -11,5 +11,7 @@ size_t vp_utf8_length(const char *p);
 
 /* The character that the n bytes at p encode; n is what vp_utf8_length gave (1 to 4). */
 uint32_t vp_utf8_decode(const char *p, size_t n);
+/* The bytes of a character (up to U+10FFFF), with a NUL behind them; returns how many. */
+size_t vp_utf8_encode(char out[5], uint32_t c);
 
 #endif

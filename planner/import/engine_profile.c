@@ -353,6 +353,7 @@ static void read_vllm(struct vp_situation *s, struct vp_rules *out) {
         vp_text_eq(vp_node_text(vp_node_get(tokens, "value")), "concurrency");
     out->default_chunked = vp_rule_truth(s, "chunked_prefill");
     out->default_prefix_caching = vp_rule_truth(s, "prefix_caching");
+    out->whole_prompts = vp_rule_truth(s, "whole_prompts");
     out->state_pages_cached = vp_rule_number(s, "state_pages_cached");
     out->utilization_ppb = rule_decimal(s, "utilization", 1000000000);
     out->state_align = vp_rule_number(s, "state_align");

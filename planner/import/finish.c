@@ -27,7 +27,7 @@ static void resolve_headroom(struct vp_scenario *s) {
     enum { BILLION = 1000000000 };
     struct vp_budget *budget = &s->budget;
     if (budget->headroom_ppb)
-        budget->headroom_bytes =
+        budget->bound[VP_BOUND_HEADROOM].value =
             vp_mul_div(vp_mul_div(s->hardware.memory_bytes, s->engine.utilization_ppb, BILLION),
                        budget->headroom_ppb, BILLION);
 }
@@ -47,6 +47,16 @@ static bool check_accounting(struct vp_ctx *ctx, const struct vp_scenario *s) {
                                            "deepspeed"
                                          : "train: {micro_batch: 1, sequence_length: 4096}");
     return false;
+}
+
+static void check_imbalance(struct vp_ctx *ctx, const struct vp_scenario *s) {
+    double imbalance = s->serve.expert_imbalance;
+
+    if (!(imbalance > 0) || imbalance >= 1)
+        return;
+    vp_diag_add(ctx->diags, VP_D_BAD_VALUE, &s->source[VP_F_EXPERT_IMBALANCE].pos,
+                "serve.expert_imbalance is %g: the busiest rank has at least the mean, 1",
+                imbalance);
 }
 
 /* What only a training step has, said of a server: its memory would be left out. */
@@ -139,6 +149,7 @@ enum vp_status vp_scenario_finish(struct vp_ctx *ctx, struct vp_scenario *scenar
         check_training(ctx, scenario);
     else
         check_serving(ctx, scenario);
+    check_imbalance(ctx, scenario);
     vp_finish_parallel(ctx, scenario);
     enum vp_status status = vp_finish_hardware(ctx, scenario);
     if (status == VP_OK)

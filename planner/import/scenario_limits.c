@@ -1,4 +1,4 @@
-/* `measured` (figures of a real run) and `budget` of a scenario. */
+/* `measured` of a scenario: figures of a real run. */
 #include "planner/import/scenario_parts.h"
 
 #include <string.h>
@@ -187,72 +187,4 @@ void vp_scenario_read_measured(struct vp_reading *r, const struct vp_node *node)
             read_buffers(r, node->keys[i], &node->key_pos[i], node->items[i]);
         else
             read_key(r, node->keys[i], &node->key_pos[i], node->items[i], names);
-}
-
-/* ---- budget ---- */
-
-static void refuse(struct vp_reading *r, const struct vp_node *node, const char *key,
-                   const char *want) {
-    const char *path = vp_arena_printf(r->ctx->arena, "budget.%s", key);
-    vp_diag_add(r->ctx->diags, VP_D_BAD_VALUE, &node->pos, "%s must be %s, not %.100s",
-                vp_reading_label(r, path), want,
-                vp_node_is_scalar(node) ? node->text : vp_node_kind_name(node->kind));
-}
-
-static bool read_size(uint64_t *out, const struct vp_node *node) {
-    return vp_node_is_scalar(node) && vp_parse_size(out, node->text);
-}
-
-/* "5 %" and "5%" as parts per billion; at most 100. */
-static bool read_percent(uint64_t *out_ppb, struct vp_ctx *ctx, const struct vp_node *node) {
-    double percent;
-    size_t n = vp_node_is_scalar(node) ? strlen(node->text) : 0;
-    if (n < 2 || node->text[n - 1] != '%')
-        return false;
-    while (n > 1 && node->text[n - 2] == ' ')
-        n--;
-    if (!vp_parse_real(&percent, vp_arena_text(ctx->arena, node->text, n - 1)) ||
-        !(percent >= 0 && percent <= 100))
-        return false;
-    *out_ppb = (uint64_t)(percent * 1e7 + 0.5);
-    return true;
-}
-
-static void read_headroom(struct vp_reading *r, const struct vp_node *node) {
-    struct vp_budget *budget = &r->out->budget;
-    if (!read_size(&budget->headroom_bytes, node) &&
-        !read_percent(&budget->headroom_ppb, r->ctx, node))
-        refuse(r, node, "headroom", "a size (\"4 GiB\") or a percentage (\"5 %\")");
-}
-
-static void read_min_context(struct vp_reading *r, const struct vp_node *node) {
-    uint64_t *out = &r->out->budget.min_context;
-    if (!vp_node_is_scalar(node) || (!vp_node_u64(out, node) && !vp_parse_tokens(out, node->text)))
-        refuse(r, node, "min_context", "a number of tokens (32768 or 32k)");
-}
-
-void vp_scenario_read_budget(struct vp_reading *r, const struct vp_node *node) {
-    /* The last four are for comparisons with other plans, not for this one. */
-    static const char *const NAMES[] = {"memory", "headroom", "min_context", "components",
-                                        "growth", "waivers",  "measured"};
-    enum { NAME_COUNT = sizeof NAMES / sizeof *NAMES };
-    if (!vp_reading_is_map(r, node, "budget"))
-        return;
-    for (uint32_t i = 0; i < node->count; i++) {
-        const struct vp_node *value = node->items[i];
-        int k = 0;
-        while (k < NAME_COUNT && strcmp(NAMES[k], node->keys[i]) != 0)
-            k++;
-        if (k == NAME_COUNT)
-            vp_reading_unknown(r, "budget", node->keys[i], &node->key_pos[i], NAMES, NAME_COUNT);
-        if (k >= VP_BUDGET_COUNT || r->budget_given[k] || vp_node_is_null(value))
-            continue;
-        r->budget_given[k] = true;
-        if (k == VP_BUDGET_HEADROOM)
-            read_headroom(r, value);
-        else if (k == VP_BUDGET_CONTEXT)
-            read_min_context(r, value);
-        else if (!read_size(&r->out->budget.memory_bytes, value))
-            refuse(r, value, "memory", "a size: bytes, or text with a unit (\"160 GiB\")");
-    }
 }

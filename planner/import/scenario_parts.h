@@ -1,5 +1,6 @@
 /* What the files of the scenario reader share: where the reading stands, and how a value gets into
- * its field. Private to scenario_reader.c, scenario_value.c, scenario_limits.c and engine_args.c.
+ * its field. Private to scenario_reader.c, scenario_value.c, scenario_limits.c, budget_reader.c and
+ * engine_args.c.
  */
 #ifndef VP_IMPORT_SCENARIO_PARTS_H
 #define VP_IMPORT_SCENARIO_PARTS_H
@@ -13,7 +14,14 @@ struct vp_said {
     struct vp_source source;
 };
 
-enum { VP_BUDGET_MEMORY, VP_BUDGET_HEADROOM, VP_BUDGET_CONTEXT, VP_BUDGET_COUNT };
+/* Parts of a budget that are taken whole from the command line or from the file. */
+enum vp_budget_part {
+    VP_BUDGET_AT_RISK,
+    VP_BUDGET_WARN_ONLY,
+    VP_BUDGET_WAIVERS,
+    VP_BUDGET_MEASURED,
+    VP_BUDGET_PARTS
+};
 
 /* The command line's tree is read first, then the file's: what is set by then stays. */
 struct vp_reading {
@@ -23,7 +31,8 @@ struct vp_reading {
     size_t setting_count;
     bool from_flags; /* the tree being read is the command line's */
     bool keep_given;
-    bool budget_given[VP_BUDGET_COUNT];
+    const char *base; /* folder that paths of the file start at; NULL: the current one */
+    bool budget_given[VP_BUDGET_PARTS];
     bool train_targets, train_targets_from_flags; /* train.lora.targets was said */
     bool lora_given, draft_given;                 /* by `serve`, or by the engine's arguments */
     const struct vp_node *draft_node;             /* the draft's model, NULL: none */

@@ -11,6 +11,7 @@
 #include "planner/import/scenario_parts.h"
 #include "planner/import/serve_extras.h"
 #include "planner/import/settings.h"
+#include "planner/import/traffic_reader.h"
 #include "planner/import/train_reader.h"
 
 /* ---- sections whose keys are fields ---- */
@@ -42,20 +43,10 @@ static void refuse_unmodelled(struct vp_reading *r, enum vp_field field,
     vp_diag_hint(r->ctx->diags, "no answer is given, because it would leave out its memory");
 }
 
-/* prompt_tokens: {distribution: ...} */
-static bool is_distribution(enum vp_field field, const struct vp_node *node) {
-    return (field == VP_F_PROMPT_TOKENS || field == VP_F_OUTPUT_TOKENS) &&
-           node->kind == VP_NODE_MAP;
-}
-
 static void read_field(struct vp_reading *r, enum vp_field field, const struct vp_node *node,
                        const char *path) {
     if (!vp_field_info(field)->modelled)
         refuse_unmodelled(r, field, node);
-    else if (is_distribution(field, node))
-        vp_diag_add(r->ctx->diags, VP_D_UNMODELLED, &node->pos,
-                    "%s: distributions are not modelled yet, give the mean",
-                    vp_reading_label(r, path));
     else
         vp_value_read(r, field, node, VP_ORIGIN_FILE, path);
 }
@@ -232,7 +223,7 @@ static bool read_serve_key(struct vp_reading *r, const char *key, const struct v
         vp_value_read(r, VP_F_MICRO_BATCH, node, VP_ORIGIN_FILE, "serve.concurrency");
         return true;
     }
-    return vp_serve_key(r, key, node);
+    return vp_serve_key(r, key, node) || vp_traffic_key(r, key, node);
 }
 
 static void read_fields(struct vp_reading *r, const struct vp_node *root) {
@@ -366,7 +357,7 @@ enum vp_status vp_scenario_read(struct vp_ctx *ctx, struct vp_scenario *out,
                                 const struct vp_node *root, const char *base,
                                 const struct vp_setting *settings, size_t setting_count) {
     struct vp_reading r = {
-        .ctx = ctx, .out = out, .settings = settings, .setting_count = setting_count};
+        .ctx = ctx, .out = out, .settings = settings, .setting_count = setting_count, .base = base};
     const struct vp_node *tree[2]; /* the command line's, then the file's */
     struct vp_node *flags;
     uint32_t errors = ctx->diags->errors;
@@ -387,6 +378,7 @@ enum vp_status vp_scenario_read(struct vp_ctx *ctx, struct vp_scenario *out,
         read_fields(&r, tree[i]);
     }
     place_calibration(&r, base);
+    vp_traffic_settle(&r, base);
     if (check_engine(&r))
         read_engine_parts(&r, tree);
     keep_default(&r);

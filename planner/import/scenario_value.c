@@ -134,10 +134,8 @@ static enum vp_field_kind kind_of(enum vp_field field) {
     return field == VP_F_BATCHED_TOKENS ? VP_KIND_TOKENS : vp_field_info(field)->kind;
 }
 
-static bool parse_text(struct vp_reading *r, struct vp_value *out, enum vp_field field,
-                       const struct vp_node *node) {
-    bool may_be_map = field == VP_F_ARRIVAL; /* poisson: RATE; gamma: {rate, cv} */
-    if (vp_node_is_scalar(node) ? !*node->text : !may_be_map || node->kind != VP_NODE_MAP)
+static bool parse_text(struct vp_reading *r, struct vp_value *out, const struct vp_node *node) {
+    if (!vp_node_is_scalar(node) || !*node->text)
         return false;
     out->text = vp_document_show(r->ctx, node);
     return true;
@@ -149,7 +147,7 @@ bool vp_value_parse(struct vp_reading *r, struct vp_value *out, enum vp_field fi
     bool ok;
     *out = (struct vp_value){0};
     if (kind == VP_KIND_TEXT || kind == VP_KIND_WEIGHTS)
-        ok = parse_text(r, out, field, node);
+        ok = parse_text(r, out, node);
     else if (!vp_node_is_scalar(node))
         ok = false;
     else if (kind == VP_KIND_DTYPE)

@@ -145,19 +145,20 @@ static void read_lora(struct vp_reading *r, const struct vp_node *node) {
 }
 
 static void read_draft(struct vp_reading *r, const struct vp_node *node) {
-    static const char *const NAMES[] = {"model", "method", "tokens", "tensor"};
+    static const char *const NAMES[] = {"model", "method", "tokens", "tensor", "acceptance"};
     static const enum vp_field FIELDS[] = {VP_F_DRAFT_MODEL, VP_F_DRAFT_METHOD, VP_F_DRAFT_TOKENS,
-                                           VP_F_DRAFT_TENSOR};
+                                           VP_F_DRAFT_TENSOR, VP_F_DRAFT_ACCEPTANCE};
+    enum { COUNT = sizeof NAMES / sizeof *NAMES };
 
     if (!vp_reading_is_map(r, node, "serve.draft"))
         return;
     r->draft_given |= node->count > 0;
     for (uint32_t i = 0; i < node->count; i++) {
         size_t k = 0;
-        while (k < 4 && strcmp(NAMES[k], node->keys[i]) != 0)
+        while (k < COUNT && strcmp(NAMES[k], node->keys[i]) != 0)
             k++;
-        if (k == 4)
-            unknown(r, "serve.draft", node, i, NAMES, 4);
+        if (k == COUNT)
+            unknown(r, "serve.draft", node, i, NAMES, COUNT);
         else if (FIELDS[k] == VP_F_DRAFT_MODEL)
             read_draft_model(r, node->items[i], VP_ORIGIN_FILE, "serve.draft.model");
         else

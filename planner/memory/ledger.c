@@ -81,16 +81,6 @@ enum vp_confidence vp_ledger_confidence(const struct vp_ledger *ledger, uint32_t
 
 /* ---- names ---- */
 
-static const struct {
-    const char *name;
-    char letter;
-    const char *meaning;
-} components[] = {
-#define X(name, text, letter, meaning) {text, letter, meaning},
-#include "planner/memory/components.def"
-#undef X
-};
-
 enum kind { EXACT = VP_EXACT, MEASURED = VP_MEASURED_VALUE, CLASS = VP_CLASS_AVERAGE };
 
 static const struct {
@@ -103,14 +93,6 @@ static const struct {
 #include "planner/memory/formulas.def"
 #undef X
 };
-
-const char *vp_component_name(enum vp_component component) { return components[component].name; }
-
-char vp_component_letter(enum vp_component component) { return components[component].letter; }
-
-const char *vp_component_meaning(enum vp_component component) {
-    return components[component].meaning;
-}
 
 const char *vp_formula_id(enum vp_formula formula) { return formulas[formula].id; }
 

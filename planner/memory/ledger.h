@@ -10,13 +10,7 @@
 #include "planner/base/amount.h"
 #include "planner/base/arena.h"
 #include "planner/base/sum.h"
-
-enum vp_component {
-#define X(name, text, letter, meaning) VP_C_##name,
-#include "planner/memory/components.def"
-#undef X
-    VP_COMPONENT_COUNT
-};
+#include "planner/model/component.h"
 
 enum vp_formula {
 #define X(name, id, kind, expression, source, leaves_out) VP_FORMULA_##name,
@@ -85,9 +79,6 @@ enum vp_step vp_ledger_peak(const struct vp_ledger *ledger, uint32_t device);
 enum vp_confidence vp_ledger_confidence(const struct vp_ledger *ledger, uint32_t device,
                                         enum vp_component component);
 
-const char *vp_component_name(enum vp_component component);
-char vp_component_letter(enum vp_component component);
-const char *vp_component_meaning(enum vp_component component);
 const char *vp_formula_id(enum vp_formula formula);
 const char *vp_formula_expression(enum vp_formula formula);
 const char *vp_formula_source(enum vp_formula formula);

@@ -82,6 +82,7 @@ struct vp_rules {
     bool tokens_by_concurrency; /* the token line is int(max_concurrency x max_model_len) */
     bool default_chunked;       /* chunked prefill unless told otherwise */
     bool default_prefix_caching;
+    bool whole_prompts; /* a request is admitted when its whole prompt fits, not its first chunk */
     uint64_t state_pages_cached; /* state pages per request and group with prefix caching */
     uint64_t latent_head_dim;    /* MLA: every head's key and value are cached, this long; 0: the
                                     latent is */
@@ -133,9 +134,10 @@ struct vp_rules {
 
     uint64_t expert_width_multiple, expert_hidden_multiple; /* MXFP4 kernels pad expert sizes */
     uint64_t state_align, latent_align; /* hybrid block sizes are multiples of these */
-    /* what served requests of this kind of card take beside their kernels; engine NULL: not known */
+    /* what served requests of this kind of card take beside their kernels; engine NULL: not known
+     */
     struct vp_serving_fit latency;
-    const char *overhead_class;         /* name of the row that was used */
+    const char *overhead_class; /* name of the row that was used */
     const char *overhead_source;
     bool calibrated;
 };

@@ -3,10 +3,13 @@
 #ifndef VP_MODEL_SCENARIO_H
 #define VP_MODEL_SCENARIO_H
 
+#include "planner/model/budget.h"
 #include "planner/model/calibration.h"
 #include "planner/model/llama_settings.h"
 #include "planner/model/model.h"
 #include "planner/model/rules.h"
+#include "planner/model/slo_limits.h"
+#include "planner/model/traffic_settings.h"
 #include "planner/model/train_settings.h"
 #include "planner/model/version.h"
 
@@ -167,7 +170,11 @@ struct vp_engine {
 
 struct vp_serve {
     uint64_t context, concurrency, prompt_tokens, output_tokens, replicas;
-    const char *arrival;
+    const char *arrival; /* as the user wrote it; what it means: traffic.arrival */
+    const char *routing; /* round_robin, least_requests, least_tokens, prefix_affinity; NULL */
+    /* maps, as text: what they mean stands in traffic and slo */
+    const char *slo_text, *prefix_text, *classes_text, *disaggregated_text;
+    double expert_imbalance; /* tokens of the busiest expert rank over the mean; 0: not said */
 };
 
 /* Adapters that an engine keeps room for beside its weights. */
@@ -192,12 +199,14 @@ struct vp_draft {
     const char *name;        /* as the user wrote it: a model, NULL */
     const char *method_name; /* as the user wrote it, NULL */
     enum vp_draft_method method;
-    struct vp_model *model; /* MODEL, EAGLE, EAGLE3: the draft's; NULL otherwise */
-    uint64_t tokens;        /* proposed per step */
-    uint64_t tensor;        /* ranks that divide the draft */
-    uint64_t fused_inputs;  /* width of the vectors that a head joins; 0: it joins none */
-    uint64_t head_vocab;    /* rows of the head's own output matrix; 0: the target's is used */
-    bool wide_first;        /* its first layer reads embedding and hidden state side by side */
+    struct vp_model *model;  /* MODEL, EAGLE, EAGLE3: the draft's; NULL otherwise */
+    uint64_t tokens;         /* proposed per step */
+    uint64_t acceptance_ppb; /* share of proposed tokens that are right where those before them
+                                are; 0: not said */
+    uint64_t tensor;         /* ranks that divide the draft */
+    uint64_t fused_inputs;   /* width of the vectors that a head joins; 0: it joins none */
+    uint64_t head_vocab;     /* rows of the head's own output matrix; 0: the target's is used */
+    bool wide_first;         /* its first layer reads embedding and hidden state side by side */
 };
 
 /* What requests bring beside text. */
@@ -254,11 +263,6 @@ struct vp_measured {
     struct vp_pos train_pos[VP_TRAIN_MEASURES];
 };
 
-struct vp_budget {
-    uint64_t memory_bytes, headroom_bytes, min_context; /* 0: not set */
-    uint64_t headroom_ppb; /* headroom given in per cent; resolved into headroom_bytes */
-};
-
 struct vp_scenario {
     const char *name;
     const char *calibration;      /* path, as given */
@@ -271,6 +275,9 @@ struct vp_scenario {
     struct vp_parallel parallel;
     struct vp_precision precision;
     struct vp_serve serve;
+    const char *trace; /* file of requests, as the user wrote it; NULL: none */
+    struct vp_traffic traffic;
+    struct vp_slo slo;
     struct vp_lora lora;
     struct vp_draft draft;
     struct vp_images images;

@@ -382,7 +382,7 @@ static void a_percentage_of_headroom(void **state) {
     assert_int_equal(finish(MODEL "hardware: {gpu: mi300x, memory: 100 GiB}\n" V19
                                   "gpu_memory_utilization: 0.5}}\nbudget: {headroom: 10 %}"),
                      VP_OK);
-    assert_true(s.budget.headroom_bytes == UINT64_C(5) << 30);
+    assert_true(s.budget.bound[VP_BOUND_HEADROOM].value == UINT64_C(5) << 30);
 }
 
 static void faults_of_several_kinds_in_one_run(void **state) {

@@ -15,7 +15,7 @@ static const enum vp_dev_type FLOATS[] = {VP_TYPE_BF16, VP_TYPE_FP8};
 static struct vp_arena arena;
 static struct vp_dev cpu, gpu;
 static struct vp_kernel_traits traits;
-static struct vp_random random_state;
+static struct vp_noise random_state;
 
 static int set_up(void **state) {
     uint32_t numbers[8] = {0};
@@ -43,7 +43,7 @@ static int tear_down(void **state) {
 static void *noise(uint64_t count, enum vp_dev_type type) {
     uint8_t *out = vp_arena_alloc(&arena, count * vp_dev_type_bytes(type));
     for (uint64_t i = 0; i < count; i++) {
-        float value = vp_random_normal(&random_state);
+        float value = vp_noise_normal(&random_state);
         uint16_t half = vp_bf16_code(value);
         if (type == VP_TYPE_FP32)
             memcpy(out + 4 * i, &value, 4);

@@ -338,9 +338,10 @@ static void draw_scenario(struct builder *b, uint64_t number) {
                                                           : MIB(between(0, 20000));
         }
     if (one_in(4))
-        s->budget = (struct vp_budget){.memory_bytes = MIB(between(0, 100000)),
-                                       .headroom_bytes = MIB(between(0, 10000)),
-                                       .min_context = between(0, 10000)};
+        s->budget = (struct vp_budget){
+            .bound = {[VP_BOUND_MEMORY] = {.given = one_in(2), .value = MIB(between(0, 100000))},
+                      [VP_BOUND_HEADROOM] = {.given = one_in(2), .value = MIB(between(0, 10000))},
+                      [VP_BOUND_CONTEXT] = {.given = one_in(2), .value = between(0, 10000)}}};
 }
 
 /* ---- what holds of one result ---- */
