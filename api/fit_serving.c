@@ -7,6 +7,7 @@
 #include "planner/base/memo.h"
 #include "planner/base/text.h"
 #include "planner/latency/serve_fit.h"
+#include "planner/latency/engine_constants.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/serve_latency.h"
 

@@ -47,7 +47,7 @@ enum vp_status vp_fit_serving(struct vp_ctx *ctx, struct vp_calibration *calibra
  * Groups that are left out are cards, so the spreads are those of a card that was not measured. */
 struct vp_serving_class {
     const char *engine;
-    int generation;     /* vp_serving_generation() of planner/plan/serve_latency.h */
+    int generation;     /* vp_serving_generation() of planner/latency/engine_constants.h */
     const char *vendor; /* "amd"; NULL: all cards */
 };
 enum vp_status vp_fit_serving_class(struct vp_ctx *ctx, struct vp_serving_fit *out,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "api/fit_serving.h"
-#include "planner/plan/serve_latency.h"
+#include "planner/latency/engine_constants.h"
 
 static enum vp_status bad(struct vp_ctx *ctx, const char *what) {
     vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,

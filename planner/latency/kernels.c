@@ -71,6 +71,7 @@ struct vp_kernels vp_kernels_of(const struct vp_scenario *scenario) {
                                  .calibration = calibration,
                                  .intranode_gbs = hardware->intranode_gbs,
                                  .internode_gbs = hardware->internode_gbs,
+                                 .host_gbs = hardware->host_link_gbs,
                                  .node_devices = hardware->count / nodes,
                                  .graphs = !scenario->engine.enforce_eager};
     for (int i = 0; calibration && i < VP_RATES; i++)
@@ -296,6 +297,10 @@ struct vp_time vp_launch_time(const struct vp_kernels *kernels) {
 
 struct vp_time vp_host_copy_time(const struct vp_kernels *kernels, double bytes) {
     const struct vp_calibration *calibration = kernels->calibration;
+    if (kernels->host_gbs > 0) {
+        double said = vp_launch_time(kernels).likely + bytes / (kernels->host_gbs * 1e3);
+        return (struct vp_time){said / STREAM_SPREAD, said, said * STREAM_SPREAD, VP_BASIS_CLASS};
+    }
     if (!calibration || !(calibration->host_to_device_gbs > 0))
         return vp_class_host_copy(kernels->gpu, bytes);
     double gbs = calibration->host_to_device_gbs;

@@ -30,6 +30,7 @@ struct vp_kernels {
     const struct vp_calibration *calibration; /* NULL: none */
     double intranode_gbs;                     /* per direction and device */
     double internode_gbs;
+    double host_gbs; /* to the host and back, per direction; 0: not said */
     uint64_t node_devices;
     bool graphs;                  /* kernels run from a captured graph */
     bool casts_apart;             /* products do not contain the making of their 8-bit operands */
@@ -78,7 +79,7 @@ struct vp_time vp_all_reduce_time(const struct vp_kernels *kernels, double ranks
 struct vp_time vp_all_gather_time(const struct vp_kernels *kernels, double ranks, double bytes);
 struct vp_time vp_all_to_all_time(const struct vp_kernels *kernels, double ranks, double bytes);
 struct vp_time vp_send_time(const struct vp_kernels *kernels, bool across_nodes, double bytes);
-/* Host and device, one way. */
+/* Host and device, one way: at the rate that the scenario says, else as measured, else by class. */
 struct vp_time vp_host_copy_time(const struct vp_kernels *kernels, double bytes);
 
 #endif

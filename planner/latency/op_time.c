@@ -63,8 +63,9 @@ static struct product product_of(const struct vp_op_place *place, const struct v
     return p;
 }
 
-static struct vp_time product_time(const struct vp_op_place *place, const struct product *p,
-                                   const struct vp_op_load *load) {
+/* What a rank multiplies: of experts those that are woken. */
+static struct vp_gemm_shape gemm_of(const struct vp_op_place *place, const struct product *p,
+                                    const struct vp_op_load *load) {
     const struct vp_op *op = p->op;
     struct vp_gemm_shape gemm = {
         .rate = load->rate ? *load->rate : rate_of_scheme(place->kernels->gpu, p->scheme),
@@ -86,6 +87,13 @@ static struct vp_time product_time(const struct vp_op_place *place, const struct
             gemm.batch = 1;
         }
     }
+    return gemm;
+}
+
+static struct vp_time product_time(const struct vp_op_place *place, const struct product *p,
+                                   const struct vp_op_load *load) {
+    struct vp_gemm_shape gemm = gemm_of(place, p, load);
+
     if (!(gemm.m > 0))
         return (struct vp_time){.basis = VP_BASIS_CALIBRATED};
     return vp_gemm_time(place->kernels, &gemm);
@@ -106,8 +114,9 @@ static const struct vp_attention *mixer_of(const struct vp_block *block, enum vp
     return &block->second;
 }
 
-static struct vp_time attention_time(const struct vp_op_place *place, const struct vp_op *op,
-                                     const struct vp_op_load *load) {
+static struct vp_attention_shape attention_of(const struct vp_op_place *place,
+                                              const struct vp_op *op,
+                                              const struct vp_op_load *load) {
     const struct vp_attention *a = mixer_of(place->block, op->kind);
     uint64_t ranks = place->layout.attention;
     struct vp_attention_shape shape = {.batch = load->sequences,
@@ -147,7 +156,7 @@ static struct vp_time attention_time(const struct vp_op_place *place, const stru
             shape.window = 0;
         }
     }
-    return vp_attention_time(place->kernels, &shape);
+    return shape;
 }
 
 enum {
@@ -205,6 +214,7 @@ static struct vp_time stream_time(const struct vp_op_place *place, const struct 
 
 struct vp_time vp_op_time(const struct vp_op_place *place, const struct vp_op *op,
                           const struct vp_op_load *load) {
+    struct vp_attention_shape attention;
     struct product product;
 
     switch (op->kind) {
@@ -213,12 +223,44 @@ struct vp_time vp_op_time(const struct vp_op_place *place, const struct vp_op *o
         product = product_of(place, op);
         return product_time(place, &product, load);
     case VP_OP_ATTENTION:
-        return attention_time(place, op, load);
+        attention = attention_of(place, op, load);
+        return vp_attention_time(place->kernels, &attention);
     case VP_OP_SCAN:
         return scan_time(place, op, load);
     default:
         return stream_time(place, op, load);
     }
+}
+
+/* ---- work ---- */
+
+static struct vp_op_work attention_work(const struct vp_attention_shape *a) {
+    double width = a->kv == VP_KV_8 ? 1 : 2;
+    double past = a->window > 0 ? fmin(a->past, a->window) : a->past;
+    double fresh = a->bidirectional ? a->fresh : (a->fresh + 1) / 2; /* looked back at, mean */
+    double sizes = a->head_dim + a->v_head_dim;
+    double cached = a->latent ? a->head_dim : a->kv_heads * sizes; /* of a token */
+    if (a->window > 0)
+        fresh = fmin(fresh, a->window);
+    return (struct vp_op_work){
+        2 * a->batch * a->fresh * (past + fresh) * a->heads * sizes,
+        a->batch * ((past + a->fresh) * cached * width + a->fresh * a->heads * sizes * 2)};
+}
+
+struct vp_op_work vp_op_work(const struct vp_op_place *place, const struct vp_op *op,
+                             const struct vp_op_load *load) {
+    if (op->kind == VP_OP_ATTENTION) {
+        struct vp_attention_shape shape = attention_of(place, op, load);
+        return attention_work(&shape);
+    }
+    if (op->kind != VP_OP_LINEAR && op->kind != VP_OP_EXPERTS)
+        return (struct vp_op_work){0, 0};
+    struct product product = product_of(place, op);
+    struct vp_gemm_shape gemm = gemm_of(place, &product, load);
+    double stored = gemm.stored_bytes > 0 ? gemm.stored_bytes
+                                          : gemm.batch * gemm.n * gemm.k * vp_rate_bytes(gemm.rate);
+    return (struct vp_op_work){2 * gemm.batch * gemm.m * gemm.n * gemm.k,
+                               stored + gemm.batch * gemm.m * (gemm.n + gemm.k) * 2};
 }
 
 /* ---- lists ---- */
@@ -243,7 +285,8 @@ struct vp_ops_time vp_ops_time(const struct vp_op_place *place, const struct vp_
         else if (op->all_reduce)
             sum.reduced += (double)op->out;
         if (op->kind == VP_OP_ATTENTION || op->kind == VP_OP_SCAN || op->kind == VP_OP_CONV) {
-            add(&sum.attention, vp_op_time(place, op, load));
+            if (load->sequences > 0 || op->kind == VP_OP_CONV)
+                add(&sum.attention, vp_op_time(place, op, load));
         } else if (op->kind != VP_OP_LINEAR && op->kind != VP_OP_EXPERTS) {
             add(&sum.other, vp_op_time(place, op, load));
         } else {

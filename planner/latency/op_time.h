@@ -36,7 +36,17 @@ double vp_experts_hit(double matrices, double active, double tokens);
 struct vp_time vp_op_time(const struct vp_op_place *place, const struct vp_op *op,
                           const struct vp_op_load *load);
 
-/* A list of them, neighbours joined where the place is fused. */
+/* What it computes and what has to move for it at least: floating-point operations; bytes of
+ * weights, cached tokens, and 16-bit activations in and out. Of matrix products and attention; 0
+ * for what only streams. */
+struct vp_op_work {
+    double flops, bytes;
+};
+struct vp_op_work vp_op_work(const struct vp_op_place *place, const struct vp_op *op,
+                             const struct vp_op_load *load);
+
+/* A list of them, neighbours joined where the place is fused. Without sequences nothing looks back:
+ * attention and scans are left out. */
 struct vp_ops_time {
     struct vp_time linear;    /* matrix products of dense layers, router, shared experts */
     struct vp_time experts;   /* of routed experts */

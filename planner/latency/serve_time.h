@@ -8,6 +8,7 @@
 #ifndef VP_LATENCY_SERVE_TIME_H
 #define VP_LATENCY_SERVE_TIME_H
 
+#include "planner/base/arena.h"
 #include "planner/latency/latency.h"
 #include "planner/latency/op_time.h"
 
@@ -20,6 +21,51 @@ struct vp_pass {
     double sequences; /* that get a token, on this rank */
     double passes;    /* host steps: 1, or a share of one */
 };
+
+/* The layers as one rank of a layout runs them, and what of a pass depends on what: products and
+ * collectives on its tokens, attention on the sequences and what they look back at, the head on
+ * the tokens that need logits. */
+struct vp_stack {
+    const struct vp_scenario *scenario;
+    const struct vp_model *model; /* the scenario's, or that of its draft */
+    struct vp_layout layout;
+    struct vp_kernels kernels;
+    enum vp_kv_width kv;
+    double data;       /* ranks (or groups of tensor ranks) with sequences of their own */
+    double stages;     /* of a pipeline: hops between them */
+    double host_bytes; /* weights in host memory, which every pass reads over the link */
+    const struct vp_stack_op *looking_back; /* attention and scans of its layers, */
+    uint32_t looking_back_count;            /* once vp_stack_prepare has found them */
+};
+struct vp_stack_op {
+    const struct vp_block *block;
+    struct vp_op op;
+};
+void vp_stack_of(struct vp_stack *out, const struct vp_scenario *scenario,
+                 const struct vp_layout *layout, double data);
+/* For one that is asked about attention thousands of times: its operators are made once. */
+void vp_stack_prepare(struct vp_arena *arena, struct vp_stack *stack);
+/* On top of *pass: all layers for so many tokens on this rank, without what looks back.
+ * expert_tokens: of all ranks that send theirs to this rank's experts. */
+void vp_stack_tokens(struct vp_pass *pass, const struct vp_stack *stack, double tokens,
+                     double expert_tokens);
+/* Routed experts of all layers, for so many tokens of all ranks that send theirs. */
+struct vp_time vp_stack_experts(const struct vp_stack *stack, double tokens);
+/* Attention and scans of all layers, `fresh` tokens each of so many sequences behind `past`. */
+struct vp_time vp_stack_attention(const struct vp_stack *stack, double sequences, double fresh,
+                                  double past);
+void vp_stack_head(struct vp_pass *pass, const struct vp_stack *stack, double tokens);
+
+/* Tokens of one iteration on one data rank. */
+struct vp_pass_load {
+    double decoding; /* sequences that get one token each */
+    double past;     /* tokens cached before it, mean */
+    double prompts;  /* sequences whose prompt is computed, */
+    double chunk;    /* that many tokens of each */
+    double done;     /* tokens of it that were computed before */
+    double data;     /* data ranks whose tokens meet at the experts */
+};
+struct vp_pass vp_pass_of(const struct vp_stack *stack, const struct vp_pass_load *load);
 
 struct vp_serve_load {
     const struct vp_scenario *scenario;

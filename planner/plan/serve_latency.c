@@ -1,10 +1,9 @@
 #include "planner/plan/serve_latency.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "planner/base/text.h"
-#include "planner/latency/serve_sum.h"
+#include "planner/latency/engine_constants.h"
 #include "planner/memory/stage.h"
 
 /* ---- the load ---- */
@@ -45,62 +44,6 @@ void vp_serve_load_of(struct vp_serve_load *out, const struct vp_result *result)
     out->running = fmin(out->running, sequences_held(result, out->prompt + out->output / 2));
     if (s->engine.kind == VP_ENGINE_VLLM)
         out->running = fmin(out->running, fmax((double)s->engine.max_num_seqs, 1));
-}
-
-/* ---- the constants ---- */
-
-static const struct generation {
-    const char *engine, *since;
-} GENERATIONS[] = {
-#define X(engine, since, why) {#engine, since},
-#include "planner/latency/serving_generations.def"
-#undef X
-};
-enum { GENERATION_COUNT = sizeof GENERATIONS / sizeof *GENERATIONS };
-
-int vp_serving_generation(const char *engine, const struct vp_version *version) {
-    int generation = 0;
-
-    for (int i = 0; i < GENERATION_COUNT; i++) {
-        struct vp_version since;
-        if (!vp_text_eq(engine, GENERATIONS[i].engine) ||
-            !vp_version_parse(&since, GENERATIONS[i].since))
-            continue;
-        if (version->kind != since.kind || vp_version_compare(*version, since) >= 0)
-            generation++;
-    }
-    return generation;
-}
-
-void vp_serving_generation_span(const char *engine, int generation, const char **from,
-                                const char **until) {
-    *from = *until = NULL;
-    for (int i = 0, begun = 0; i < GENERATION_COUNT; i++) {
-        if (!vp_text_eq(engine, GENERATIONS[i].engine))
-            continue;
-        if (++begun == generation)
-            *from = GENERATIONS[i].since;
-        else if (begun == generation + 1)
-            *until = GENERATIONS[i].since;
-    }
-}
-
-/* Those of this card, of this engine, of the scenario's generation; NULL: none. */
-static const struct vp_serving_fit *fit_of_card(const struct vp_scenario *s) {
-    const struct vp_calibration *measured = s->measured_gpu;
-    int wanted = vp_serving_generation(s->engine.name, &s->engine.version);
-
-    for (uint32_t i = 0; measured && i < measured->serving_count; i++) {
-        const struct vp_serving_fit *fit = &measured->serving[i];
-        const char *release = fit->source.release ? strchr(fit->source.release, ' ') : NULL;
-        struct vp_version version = {0};
-        if (release)
-            vp_version_parse(&version, release + 1);
-        if (vp_text_eq(fit->engine, s->engine.name) &&
-            vp_serving_generation(fit->engine, &version) == wanted)
-            return fit;
-    }
-    return NULL;
 }
 
 /* ---- estimates ---- */
@@ -154,20 +97,6 @@ static double output_rate(const struct vp_serve_load *load, double first_us, dou
     return load->running * load->data * load->output * copies / one * 1e6;
 }
 
-/* Constants of other cards beside kernels of the card's class: both may be off. The share that the
- * kernels have in a pass is as unsure as they are. */
-static double class_spread(double spread, const struct vp_pass *pass,
-                           const struct vp_serving_fit *fit) {
-    double us = vp_pass_us(pass, fit), factors[VP_PASS_TERMS];
-    double likely = pass->linear.likely + pass->experts.likely + pass->attention.likely;
-    double high = pass->linear.high + pass->experts.high + pass->attention.high;
-
-    vp_pass_factors(factors, pass);
-    double share = us > 0 ? fit->kernel_scale * factors[0] / us : 0;
-    double kernels = likely > 0 ? share * log(high / likely) : 0;
-    return exp(sqrt(log(spread) * log(spread) + kernels * kernels));
-}
-
 /* An iteration does not end before the card's memory has been read. */
 static struct vp_estimate not_below(struct vp_estimate e, const struct vp_pass *pass) {
     double kernels = pass->linear.likely + pass->experts.likely + pass->attention.likely;
@@ -176,18 +105,17 @@ static struct vp_estimate not_below(struct vp_estimate e, const struct vp_pass *
 }
 
 static void from_constants(struct vp_latency *out, const struct vp_serve_terms *terms,
-                           const struct vp_serve_load *load, const struct vp_serving_fit *fit,
-                           enum vp_basis basis) {
+                           const struct vp_serve_load *load,
+                           const struct vp_engine_constants *constants) {
+    const struct vp_serving_fit *fit = constants->fit;
+    enum vp_basis basis = constants->basis;
     double copies = (double)vp_max(load->scenario->serve.replicas, 1);
     double step = vp_pass_us(&terms->decode, fit), tpot = vp_tpot_us(terms, fit);
     double first = vp_ttft_us(terms, load, fit);
     double waiting = vp_waiting_us(terms, load, fit);
-    double spread = fit->tpot_spread, ttft_spread = fit->ttft_spread;
+    double spread = vp_engine_spread(constants, fit->tpot_spread, &terms->decode);
+    double ttft_spread = vp_engine_spread(constants, fit->ttft_spread, &terms->first);
 
-    if (basis == VP_BASIS_CLASS) {
-        spread = class_spread(spread, &terms->decode, fit);
-        ttft_spread = class_spread(ttft_spread, &terms->first, fit);
-    }
     out->step_ms = not_below(estimate(step / 1e3, spread, basis), &terms->decode);
     out->tpot_ms = not_below(estimate(tpot / 1e3, spread, basis), &terms->decode);
     out->ttft_ms = estimate((first + waiting) / 1e3, ttft_spread, basis);
@@ -227,8 +155,8 @@ static void bound_by_draft(struct vp_latency *out, uint64_t tokens) {
 
 void vp_serve_latency(struct vp_arena *arena, struct vp_result *result) {
     const struct vp_scenario *s = result->scenario;
-    const struct vp_serving_fit *card = fit_of_card(s), *kind = &s->engine.rules.latency;
     struct vp_latency *out = &result->latency;
+    struct vp_engine_constants constants;
     struct vp_serve_terms terms;
     struct vp_serve_load load;
 
@@ -244,17 +172,12 @@ void vp_serve_latency(struct vp_arena *arena, struct vp_result *result) {
         out->why = "the card's rates are not known";
         return;
     }
-    if (card) {
-        from_constants(out, &terms, &load, card, VP_BASIS_CALIBRATED);
-        out->why = vp_arena_printf(arena, "%s on this card (%s)", card->source.release,
-                                   card->source.origin);
-    } else if (kind->engine) {
-        from_constants(out, &terms, &load, kind, VP_BASIS_CLASS);
-        out->why = vp_arena_printf(arena, "%s on other cards", s->engine.name);
+    vp_engine_constants_of(arena, &constants, s);
+    out->why = constants.why;
+    if (constants.fit) {
+        from_constants(out, &terms, &load, &constants);
     } else {
         from_kernels(out, &terms, &load);
-        out->why =
-            vp_arena_printf(arena, "what %s adds to the kernels is not known", s->engine.name);
         out->beyond_probe = s->engine.kind == VP_ENGINE_TRANSFORMERS;
     }
     if (s->serve.prompt_tokens == 0 && s->serve.output_tokens == 0)

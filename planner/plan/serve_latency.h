@@ -6,13 +6,6 @@
 #include "planner/latency/serve_time.h"
 #include "planner/plan/result.h"
 
-/* Number of the generation of a release of an engine (planner/latency/serving_generations.def), by
- * the engine's name; the last one where no release is said. */
-int vp_serving_generation(const char *engine, const struct vp_version *version);
-/* Its first release and that of the next one; NULL: there is no bound. */
-void vp_serving_generation_span(const char *engine, int generation, const char **from,
-                                const char **until);
-
 /* The load of an evaluated serving plan. */
 void vp_serve_load_of(struct vp_serve_load *out, const struct vp_result *result);
 /* Into result->latency. */

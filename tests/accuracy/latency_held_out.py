@@ -61,6 +61,23 @@ def profiles_with(row, engine, folder):
             f.write(text)
 
 
+def without(program, folder, rows, engine, what, model):
+    """The environment of a program whose constants have not seen the model: those of the class,
+    fitted to the other rows, in a folder of profiles without calibrations."""
+    others = os.path.join(folder, "others.csv")
+    with open(others, "w", newline="") as f:
+        out = csv.DictWriter(f, list(rows[0]))
+        out.writeheader()
+        out.writerows(r for r in rows if r["model"] != model)
+    env = {**os.environ, "VRAMPLAN_PROFILES": os.path.join(TOP, "profiles")}
+    row = subprocess.run([program, "calibrate", os.path.join(ROWS, "published.csv"), others,
+                          "--serving-class", what], capture_output=True, text=True, env=env,
+                         check=True).stdout
+    env["VRAMPLAN_PROFILES"] = os.path.join(folder, "profiles")
+    profiles_with(row, engine, env["VRAMPLAN_PROFILES"])
+    return env
+
+
 def main(program):
     with open(os.path.join(ROWS, "points.csv"), newline="") as f:
         rows = list(csv.DictReader(f))
@@ -71,17 +88,7 @@ def main(program):
     for engine, what in (("vllm", "vllm:nvidia"), ("sglang", "sglang")):
         own = [r for r in rows if r["engine"] == engine and usable(r)]
         for model in sorted({r["model"] for r in own}):
-            others = os.path.join(folder, "others.csv")
-            with open(others, "w", newline="") as f:
-                out = csv.DictWriter(f, list(rows[0]))
-                out.writeheader()
-                out.writerows(r for r in rows if r["model"] != model)
-            env = {**os.environ, "VRAMPLAN_PROFILES": os.path.join(TOP, "profiles")}
-            row = subprocess.run([program, "calibrate", os.path.join(ROWS, "published.csv"), others,
-                                  "--serving-class", what], capture_output=True, text=True,
-                                 env=env, check=True).stdout
-            env["VRAMPLAN_PROFILES"] = os.path.join(folder, "profiles")
-            profiles_with(row, engine, env["VRAMPLAN_PROFILES"])
+            env = without(program, folder, rows, engine, what, model)
             found = {"tpot_ms": [], "ttft_ms": []}
             for r in (r for r in own if r["model"] == model):
                 p = subprocess.run([program, "plan", model, *settings(r)], capture_output=True,

@@ -1,58 +1,19 @@
 /* Serving latency: what must hold of any plan (order, monotony, sums), and the fit of an engine's
  * constants on rows that were made with known ones. */
-#include "tests/unit/fixture.h"
+#include "tests/unit/plan_rig.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "planner/base/memo.h"
 #include "planner/import/input.h"
+#include "planner/latency/engine_constants.h"
 #include "planner/latency/serve_fit.h"
 #include "planner/memory/stage.h"
 #include "planner/plan/plan.h"
 #include "planner/plan/serve_latency.h"
 
-struct rig {
-    struct fixture f;
-    struct vp_memo *memo;
-};
-
-static void begin(struct rig *r) {
-    fixture_begin(&r->f);
-    r->f.ctx.profiles = "profiles";
-    r->memo = vp_memo_new();
-    r->f.ctx.memo = r->memo;
-}
-
-static void end(struct rig *r) {
-    vp_memo_free(r->memo);
-    fixture_end(&r->f);
-}
-
-enum { MOST = 16 };
-
-/* "a=b c=d" over model and card; the plan with its times. */
-static struct vp_result *planned(struct rig *r, const char *model, const char *settings) {
-    struct vp_arena *arena = &r->f.arena;
-    struct vp_setting set[MOST];
-    struct vp_scenarios found = {0};
-    struct vp_result *out = VP_NEW(arena, struct vp_result);
-    char *text = vp_arena_text(arena, settings, strlen(settings));
-    size_t n = 0;
-
-    for (char *word = strtok(text, " "); word; word = strtok(NULL, " ")) {
-        char *equals = strchr(word, '=');
-        *equals = '\0';
-        set[n++] = (struct vp_setting){word, equals + 1, word};
-    }
-    assert_int_equal(vp_input_read(&r->f.ctx, &found, model, set, n), VP_OK);
-    assert_int_equal(found.count, 1);
-    assert_int_equal(vp_plan_run(&r->f.ctx, out, found.items[0]), VP_OK);
-    return out;
-}
-
-static const struct vp_latency *times(struct rig *r, const char *model, const char *settings) {
-    return &planned(r, model, settings)->latency;
+static const struct vp_latency *times(struct plan_rig *r, const char *model, const char *settings) {
+    return &plan_rig_plan(r, model, settings)->latency;
 }
 
 static void in_order(const struct vp_estimate *e) {
@@ -75,10 +36,10 @@ static void estimates_are_in_order(void **state) {
         {"llama-3.1-70b", "hardware.gpu=b200 hardware.count=4 engine.name=vllm parallel.tensor=2 "
                           "parallel.pipeline=2 precision.weights=fp8"},
     };
-    struct rig r;
+    struct plan_rig r;
 
     (void)state;
-    begin(&r);
+    plan_rig_begin(&r);
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         const struct vp_latency *l =
             times(&r, CASES[i][0],
@@ -91,14 +52,14 @@ static void estimates_are_in_order(void **state) {
         assert_true(l->step_ms.likely <= l->tpot_ms.likely);
         assert_true(l->tpot_ms.likely < l->ttft_ms.likely);
     }
-    end(&r);
+    plan_rig_end(&r);
 }
 
 static void parts_sum_up(void **state) {
-    struct rig r;
+    struct plan_rig r;
 
     (void)state;
-    begin(&r);
+    plan_rig_begin(&r);
     const struct vp_latency *l = times(&r, "qwen3-30b-a3b",
                                        LLAMA8 "hardware.gpu=h200 hardware.count=2 engine.name=vllm "
                                               "parallel.tensor=2 serve.concurrency=32");
@@ -107,15 +68,15 @@ static void parts_sum_up(void **state) {
         sum += l->part[i].time.likely / 1e3;
     assert_true(l->parts >= 5);
     assert_true(fabs(sum / l->step_ms.likely - 1) < 1e-9);
-    end(&r);
+    plan_rig_end(&r);
 }
 
 static void more_load_takes_longer(void **state) {
     static const char *const ENGINES[] = {"vllm", "sglang"};
-    struct rig r;
+    struct plan_rig r;
 
     (void)state;
-    begin(&r);
+    plan_rig_begin(&r);
     for (int e = 0; e < 2; e++) {
         double tpot = 0, rate = 0;
         for (int n = 1; n <= 256; n *= 4) {
@@ -145,15 +106,15 @@ static void more_load_takes_longer(void **state) {
             tpot = l->tpot_ms.likely;
         }
     }
-    end(&r);
+    plan_rig_end(&r);
 }
 
 static void more_ranks_are_faster(void **state) {
-    struct rig r;
+    struct plan_rig r;
     double before = INFINITY;
 
     (void)state;
-    begin(&r);
+    plan_rig_begin(&r);
     for (int n = 2; n <= 8; n *= 2) {
         const struct vp_latency *l =
             times(&r, "llama-3.1-70b",
@@ -164,15 +125,15 @@ static void more_ranks_are_faster(void **state) {
         assert_true(l->tpot_ms.likely < before);
         before = l->tpot_ms.likely;
     }
-    end(&r);
+    plan_rig_end(&r);
 }
 
 /* Replicas serve as many requests more, each as fast. */
 static void replicas_add_up(void **state) {
-    struct rig r;
+    struct plan_rig r;
 
     (void)state;
-    begin(&r);
+    plan_rig_begin(&r);
     const struct vp_latency *one =
         times(&r, "llama-3.1-8b", LLAMA8 "hardware.gpu=h200 engine.name=vllm serve.concurrency=16");
     const struct vp_latency *four =
@@ -181,15 +142,15 @@ static void replicas_add_up(void **state) {
                      "serve.replicas=4 serve.concurrency=16");
     assert_true(fabs(four->tpot_ms.likely / one->tpot_ms.likely - 1) < 0.02);
     assert_true(fabs(four->decode_tokens_per_s.likely / one->decode_tokens_per_s.likely - 4) < 0.1);
-    end(&r);
+    plan_rig_end(&r);
 }
 
 /* Nobody measured what transformers adds: only what kernels take at least is said. */
 static void bounds_have_no_likely_figure(void **state) {
-    struct rig r;
+    struct plan_rig r;
 
     (void)state;
-    begin(&r);
+    plan_rig_begin(&r);
     const struct vp_latency *l =
         times(&r, "llama-3.1-8b", LLAMA8 "hardware.gpu=h100-sxm engine.name=transformers");
     assert_int_equal(l->tpot_ms.basis, VP_BASIS_BOUND);
@@ -198,7 +159,7 @@ static void bounds_have_no_likely_figure(void **state) {
     l = times(&r, "bge-m3", "hardware.gpu=h100-sxm engine.name=vllm serve.context=512");
     assert_int_equal(l->tpot_ms.basis, VP_BASIS_NONE);
     assert_non_null(strstr(l->why, "generates nothing"));
-    end(&r);
+    plan_rig_end(&r);
 }
 
 static void basis_is_that_of_the_card(void **state) {
@@ -212,10 +173,10 @@ static void basis_is_that_of_the_card(void **state) {
                  /* its rows are of 2023: they say nothing of today's releases */
                  {"a100-80-sxm", "0.19", VP_BASIS_CLASS},
                  {"a100-80-sxm", "0.2", VP_BASIS_CALIBRATED}};
-    struct rig r;
+    struct plan_rig r;
 
     (void)state;
-    begin(&r);
+    plan_rig_begin(&r);
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         const struct vp_latency *l = times(
             &r, "llama-3.1-8b",
@@ -224,15 +185,15 @@ static void basis_is_that_of_the_card(void **state) {
         assert_int_equal(l->tpot_ms.basis, CASES[i].basis);
         in_order(&l->tpot_ms);
     }
-    end(&r);
+    plan_rig_end(&r);
 }
 
 /* A batch that the cache does not hold is served in turns. */
 static void no_room_means_waiting(void **state) {
-    struct rig r;
+    struct plan_rig r;
 
     (void)state;
-    begin(&r);
+    plan_rig_begin(&r);
     const struct vp_latency *few =
         times(&r, "llama-3.1-8b",
               "hardware.gpu=l40s engine.name=vllm serve.concurrency=8 "
@@ -243,7 +204,7 @@ static void no_room_means_waiting(void **state) {
               "serve.prompt_tokens=8000 serve.output_tokens=192 serve.context=8192");
     assert_true(many->ttft_ms.likely > 10 * few->ttft_ms.likely);
     assert_true(many->decode_tokens_per_s.likely < 6 * few->decode_tokens_per_s.likely);
-    end(&r);
+    plan_rig_end(&r);
 }
 
 static void generations_of_an_engine(void **state) {
@@ -278,12 +239,12 @@ static void experts_that_are_wanted(void **state) {
 /* Layers of 16 bit on two cards take about half of what they take on one; joined products no longer
  * than each by itself. */
 static void operators_are_divided_and_joined(void **state) {
-    struct rig r;
+    struct plan_rig r;
 
     (void)state;
-    begin(&r);
+    plan_rig_begin(&r);
     const struct vp_scenario *s =
-        planned(&r, "llama-3.1-8b", LLAMA8 "hardware.gpu=h200 engine.name=vllm")->scenario;
+        plan_rig_plan(&r, "llama-3.1-8b", LLAMA8 "hardware.gpu=h200 engine.name=vllm")->scenario;
     struct vp_kernels kernels = vp_kernels_of(s);
     struct vp_op_place place = {.kernels = &kernels,
                                 .model = s->model,
@@ -302,7 +263,7 @@ static void operators_are_divided_and_joined(void **state) {
     assert_true(one.reduced == 2.0 * (double)s->model->hidden);
     place.fused = false;
     assert_true(vp_ops_time(&place, &ops, &load).linear.likely > two.linear.likely);
-    end(&r);
+    plan_rig_end(&r);
 }
 
 /* ---- fits ---- */
@@ -348,12 +309,12 @@ static void make_rows(struct vp_served *rows) {
 }
 
 static void a_fit_finds_what_made_the_rows(void **state) {
-    struct rig r;
+    struct plan_rig r;
     struct vp_served rows[ROWS];
     struct vp_serving_fit fit = {.engine = "vllm"};
 
     (void)state;
-    begin(&r);
+    plan_rig_begin(&r);
     make_rows(rows);
     assert_true(
         vp_serve_fit(&r.f.arena, &fit, &(struct vp_serve_fit_rows){rows, ROWS, GROUPS}, NULL));
@@ -362,16 +323,16 @@ static void a_fit_finds_what_made_the_rows(void **state) {
     assert_true(fabs(fit.expert_layer_us - TRUTH.expert_layer_us) < 2);
     assert_true(fit.tpot.median < 0.01 && fit.ttft.median < 0.02);
     assert_true(fit.tpot_spread >= 1.1); /* nobody claims less */
-    end(&r);
+    plan_rig_end(&r);
 }
 
 static void a_fit_bears_wild_rows(void **state) {
-    struct rig r;
+    struct plan_rig r;
     struct vp_served rows[ROWS];
     struct vp_serving_fit fit = {.engine = "vllm"};
 
     (void)state;
-    begin(&r);
+    plan_rig_begin(&r);
     make_rows(rows);
     for (int i = 0; i < ROWS; i += 12)
         rows[i].tpot_us *= 4;
@@ -379,16 +340,16 @@ static void a_fit_bears_wild_rows(void **state) {
         vp_serve_fit(&r.f.arena, &fit, &(struct vp_serve_fit_rows){rows, ROWS, GROUPS}, NULL));
     assert_true(fit.tpot.median < 0.08);
     assert_true(rows[0].outlier && !rows[1].outlier);
-    end(&r);
+    plan_rig_end(&r);
 }
 
 static void few_rows_scale_the_class(void **state) {
-    struct rig r;
+    struct plan_rig r;
     struct vp_served rows[ROWS];
     struct vp_serving_fit fit = {.engine = "vllm"}, prior = TRUTH;
 
     (void)state;
-    begin(&r);
+    plan_rig_begin(&r);
     make_rows(rows);
     prior.tpot_spread = prior.ttft_spread = 1.5;
     for (int i = 0; i < ROWS; i++)
@@ -400,7 +361,7 @@ static void few_rows_scale_the_class(void **state) {
     assert_true(fabs(fit.layer_us / prior.layer_us - 1.3) < 1e-6);
     assert_true(fit.tpot_spread >= prior.tpot_spread);
     assert_string_equal(fit.engine, "vllm");
-    end(&r);
+    plan_rig_end(&r);
 }
 
 int main(void) {
