@@ -2,21 +2,38 @@
 
 #include <stdio.h>
 
+#include "api/plan_command.h"
 #include "planner/base/text.h"
-#include "reports/shell_words.h"
 
-enum vp_status vp_search_open(struct vp_ctx *ctx, struct vp_search *out, const char *input,
-                              const struct vp_setting *settings, size_t setting_count) {
+static void begin(struct vp_ctx *ctx, struct vp_search *out, const char *input,
+                  const struct vp_setting *settings, size_t setting_count) {
     *out = (struct vp_search){
         .ctx = ctx, .input = input, .settings = settings, .setting_count = setting_count};
     out->arena.oom = ctx->arena->oom;
     out->arena.take = ctx->arena->take;
-    enum vp_status status = vp_variants_open(ctx, &out->variants, input, settings, setting_count);
+}
+
+static enum vp_status complete(struct vp_ctx *ctx, struct vp_search *out, enum vp_status status) {
     if (status == VP_OK)
         status = vp_quality_read(ctx, &out->quality);
     if (status == VP_OK)
         out->base = vp_variants_base(out->variants);
     return status;
+}
+
+enum vp_status vp_search_open(struct vp_ctx *ctx, struct vp_search *out, const char *input,
+                              const struct vp_setting *settings, size_t setting_count) {
+    begin(ctx, out, input, settings, setting_count);
+    return complete(ctx, out,
+                    vp_variants_open(ctx, &out->variants, input, settings, setting_count));
+}
+
+enum vp_status vp_search_over(struct vp_ctx *ctx, struct vp_search *out,
+                              const struct vp_variants *variants, const char *input,
+                              const struct vp_setting *settings, size_t setting_count) {
+    begin(ctx, out, input, settings, setting_count);
+    return complete(ctx, out,
+                    vp_variants_over(ctx, &out->variants, variants, settings, setting_count));
 }
 
 void vp_search_close(struct vp_search *search) {
@@ -51,9 +68,7 @@ static double best_known(const struct vp_estimate *e) {
 static void take_times(struct vp_trial *out, const struct vp_result *plan) {
     const struct vp_scenario *s = plan->scenario;
 
-    out->ttft = plan->latency.ttft_ms;
-    out->tpot = plan->latency.tpot_ms;
-    out->step = plan->latency.step_ms;
+    vp_slo_times(out, plan);
     if (!s->training) {
         out->time_ms = best_known(&out->tpot);
         return;
@@ -169,22 +184,12 @@ bool vp_search_says(const struct vp_search *search, const struct vp_setting *set
 const char *vp_search_command(const struct vp_search *search, const struct vp_patch *patch,
                               uint32_t count) {
     struct vp_arena *arena = search->ctx->arena;
-    struct vp_buf out = {.arena = arena};
+    size_t before = search->setting_count;
+    struct vp_setting *all = VP_NEW_ARRAY(arena, before + count + 1, struct vp_setting);
 
-    vp_buf_printf(&out, "vramplan plan %s", vp_shell_word(arena, search->input));
-    for (size_t i = 0; i < search->setting_count; i++) {
-        const struct vp_setting *set = &search->settings[i];
-        bool replaced = false;
-        for (uint32_t k = 0; k < count; k++)
-            replaced |= vp_text_eq(patch[k].field, set->path);
-        if (!replaced)
-            vp_buf_printf(
-                &out, " --set %s",
-                vp_shell_word(arena, vp_arena_printf(arena, "%s=%s", set->path, set->value)));
-    }
+    for (size_t i = 0; i < before; i++)
+        all[i] = search->settings[i];
     for (uint32_t k = 0; k < count; k++)
-        vp_buf_printf(
-            &out, " --set %s",
-            vp_shell_word(arena, vp_arena_printf(arena, "%s=%s", patch[k].field, patch[k].value)));
-    return vp_buf_text(&out);
+        all[before + k] = (struct vp_setting){patch[k].field, patch[k].value, patch[k].field};
+    return vp_plan_command(arena, search->input, all, before + count);
 }

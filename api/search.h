@@ -36,6 +36,11 @@ struct vp_search {
  * plan are not to be used after that. */
 enum vp_status vp_search_open(struct vp_ctx *ctx, struct vp_search *out, const char *input,
                               const struct vp_setting *settings, size_t setting_count);
+/* The same over an input that was read: the settings are laid over it, and are the scenario as it
+ * is. `variants` must stay open. */
+enum vp_status vp_search_over(struct vp_ctx *ctx, struct vp_search *out,
+                              const struct vp_variants *variants, const char *input,
+                              const struct vp_setting *settings, size_t setting_count);
 void vp_search_close(struct vp_search *search);
 /* One candidate. */
 void vp_search_try(struct vp_search *search, struct vp_trial *out, const struct vp_setting *set,

@@ -3,73 +3,33 @@
 #include <string.h>
 
 #include "planner/base/text.h"
-#include "planner/base/units.h"
-
-static const char *const WHAT[] = {"ttft", "tpot", "step"};
-enum { WHATS = sizeof WHAT / sizeof *WHAT };
-
-/* "tpot_p95" -> which latency; -1: none of them. */
-static int what_of(const char *name) {
-    static const char *const ENDS[] = {"", "_mean", "_p50", "_p90", "_p95", "_p99"};
-
-    for (int w = 0; w < WHATS; w++)
-        for (size_t e = 0; e < sizeof ENDS / sizeof *ENDS; e++) {
-            size_t n = strlen(WHAT[w]);
-            if (strncmp(name, WHAT[w], n) == 0 && strcmp(name + n, ENDS[e]) == 0)
-                return w;
-        }
-    return -1;
-}
-
-static bool read_ms(struct vp_arena *arena, double *out, const char *text) {
-    static const struct {
-        const char *unit;
-        double ms;
-    } UNITS[] = {{"us", 0.001}, {"ms", 1}, {"min", 60000}, {"s", 1000}};
-    size_t n = strlen(text);
-
-    for (size_t u = 0; u < sizeof UNITS / sizeof *UNITS; u++) {
-        size_t m = strlen(UNITS[u].unit);
-        if (n <= m || strcmp(text + n - m, UNITS[u].unit) != 0)
-            continue;
-        n -= m;
-        while (n > 0 && text[n - 1] == ' ')
-            n--;
-        if (!vp_parse_real(out, vp_arena_text(arena, text, n)) || !(*out > 0))
-            return false;
-        *out *= UNITS[u].ms;
-        return true;
-    }
-    return false;
-}
 
 static bool read_limit(struct vp_ctx *ctx, struct vp_slo *out, const char *item, size_t column) {
-    const char *equals = strchr(item, '=');
-    struct vp_slo_limit *limit = &out->limit[out->count];
-    const char *name = equals ? vp_arena_text(ctx->arena, item, (size_t)(equals - item)) : item;
-    int what = what_of(name);
+    size_t n = strcspn(item, "=<"), skipped = n + 1;
+    struct vp_slo_limit limit;
 
     if (out->count == VP_SLO_LIMITS) {
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--slo takes %d limits", VP_SLO_LIMITS);
         return false;
     }
-    if (!equals || what < 0) {
+    if (item[n] == '<' && item[n + 1] == '=')
+        skipped++;
+    const char *text = item[n] ? item + skipped : "";
+    enum vp_slo_fault fault = vp_slo_limit_parse(&limit, vp_arena_text(ctx->arena, item, n), text);
+    if (fault == VP_SLO_BAD_NAME || !item[n]) {
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
                     "--slo, column %zu: '%s' is no limit of a latency", column, item);
         vp_diag_hint(ctx->diags, "such as ttft_p99=2s,tpot_p95=50ms; or step=20s in training");
         return false;
     }
-    if (!read_ms(ctx->arena, &limit->ms, equals + 1)) {
+    if (fault == VP_SLO_BAD_TIME) {
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
-                    "--slo, column %zu: '%s' is no time above 0 with a unit",
-                    column + (size_t)(equals - item) + 1, equals + 1);
+                    "--slo, column %zu: '%s' is no time above 0 with a unit", column + skipped,
+                    text);
         vp_diag_hint(ctx->diags, "units are us, ms, s and min");
         return false;
     }
-    limit->what = (enum vp_slo_what)what;
-    limit->name = name;
-    limit->text = equals + 1;
-    out->count++;
+    out->limit[out->count++] = limit;
     return true;
 }
 
@@ -85,9 +45,31 @@ enum vp_status vp_slo_read(struct vp_ctx *ctx, struct vp_slo *out, const char *t
     return ok ? VP_OK : VP_ERR_INPUT;
 }
 
+/* The first token and the others, one after the other. */
+static struct vp_estimate whole_request(const struct vp_result *plan) {
+    const struct vp_estimate *ttft = &plan->latency.ttft_ms, *tpot = &plan->latency.tpot_ms;
+    double others = plan->scenario->serve.output_tokens > 0
+                        ? (double)plan->scenario->serve.output_tokens - 1
+                        : 0;
+    enum vp_basis basis = ttft->basis < tpot->basis ? ttft->basis : tpot->basis;
+
+    if (basis == VP_BASIS_NONE || plan->scenario->serve.output_tokens == 0)
+        return (struct vp_estimate){.basis = VP_BASIS_NONE};
+    return (struct vp_estimate){basis, ttft->low + others * tpot->low,
+                                basis == VP_BASIS_BOUND ? 0 : ttft->likely + others * tpot->likely,
+                                basis == VP_BASIS_BOUND ? 0 : ttft->high + others * tpot->high};
+}
+
+void vp_slo_times(struct vp_trial *out, const struct vp_result *plan) {
+    out->ttft = plan->latency.ttft_ms;
+    out->tpot = plan->latency.tpot_ms;
+    out->step = plan->latency.step_ms;
+    out->e2e = whole_request(plan);
+}
+
 static const struct vp_estimate *estimate_of(const struct vp_slo_limit *limit,
                                              const struct vp_trial *t) {
-    const struct vp_estimate *of[] = {&t->ttft, &t->tpot, &t->step};
+    const struct vp_estimate *of[] = {&t->ttft, &t->tpot, &t->e2e, &t->step};
 
     return of[limit->what];
 }
@@ -129,4 +111,28 @@ const char *vp_slo_text(struct vp_arena *arena, const struct vp_slo *slo,
                                vp_basis_name(e->basis));
     }
     return NULL;
+}
+
+void vp_slo_note(struct vp_ctx *ctx, const struct vp_result *plan) {
+    const struct vp_scenario *s = plan->scenario;
+    struct vp_trial trial = {.made = true};
+
+    vp_slo_times(&trial, plan);
+    for (uint32_t i = 0; i < s->slo.count; i++) {
+        const struct vp_slo_limit *limit = &s->slo.limit[i];
+        const struct vp_estimate *e = estimate_of(limit, &trial);
+        enum vp_slo_state state = state_of(limit, &trial);
+        bool late = state >= VP_SLO_UNLIKELY, bound = e->basis == VP_BASIS_BOUND;
+        if (e->basis == VP_BASIS_NONE)
+            continue;
+        vp_diag_add(ctx->diags, late ? VP_D_SLO_LATE : VP_D_SLO_KEPT, &s->source[VP_F_SLO].pos,
+                    "%s=%s is promised: the mean is %s%.*f ms (%s)%s", limit->name, limit->text,
+                    bound ? "at least " : "", e->low < 20 ? 1 : 0, bound ? e->low : e->likely,
+                    vp_basis_name(e->basis),
+                    late               ? ""
+                    : limit->share > 0 ? ", which proves no percentile"
+                                       : "");
+        if (limit->share > 0)
+            vp_diag_hint(ctx->diags, "`vramplan simulate` has percentiles under traffic");
+    }
 }

@@ -6,14 +6,24 @@
 #include "api/find.h"
 #include "cli/args.h"
 #include "cli/emit.h"
+#include "cli/fit_deploy.h"
+#include "cli/fit_chart.h"
 #include "cli/fit_several.h"
 #include "cli/output.h"
+#include "cli/plot.h"
 #include "planner/base/units.h"
 #include "planner/plan/fit_llama.h"
 #include "reports/changes_report.h"
 #include "reports/fit_report.h"
 
 /* ---- the question ---- */
+
+static bool has_gpu(const struct vp_fit_ask *q, const char *name) {
+    for (size_t i = 0; i < q->gpu_count; i++)
+        if (vp_name_eq(q->gpus[i], name))
+            return true;
+    return false;
+}
 
 /* "mi300x,h200" of --gpu: the names; the setting keeps the first. */
 static void split_gpus(struct vp_ctx *ctx, struct vp_fit_ask *q, const struct vp_args *args) {
@@ -24,7 +34,9 @@ static void split_gpus(struct vp_ctx *ctx, struct vp_fit_ask *q, const struct vp
         q->gpus = VP_NEW_ARRAY(ctx->arena, strlen(set->value) + 1, const char *);
         for (const char *at = set->value; at;) {
             size_t n = strcspn(at, ",");
-            q->gpus[q->gpu_count++] = vp_arena_text(ctx->arena, at, n);
+            const char *name = vp_arena_text(ctx->arena, at, n);
+            if (!has_gpu(q, name))
+                q->gpus[q->gpu_count++] = name;
             at = at[n] ? at + n + 1 : NULL;
         }
         for (size_t k = 0; q->gpu_count > 1 && k < q->gpu_count; k++) {
@@ -63,8 +75,6 @@ static void check_words(struct vp_ctx *ctx, const struct vp_args *args) {
     const char *most = args->value[VP_OPTION_MAXIMIZE], *least = args->value[VP_OPTION_MINIMIZE];
     bool pack = args->value[VP_OPTION_PACK];
 
-    if (args->format == VP_FORMAT_CSV || args->format == VP_FORMAT_MARKDOWN)
-        vp_fit_refuse(ctx, "'fit' has --format text and json only", NULL);
     if ((most != NULL) + (least != NULL) + pack > 1)
         vp_fit_refuse(ctx, "--maximize, --minimize and --pack are different questions: ask one",
                       NULL);
@@ -73,6 +83,10 @@ static void check_words(struct vp_ctx *ctx, const struct vp_args *args) {
                       NULL);
     if (args->value[VP_OPTION_EMIT] && (pack || args->operand_count > 1))
         vp_fit_refuse(ctx, "--emit takes one input", NULL);
+    if (args->value[VP_OPTION_PLOT] &&
+        (pack || args->operand_count > 1 || args->value[VP_OPTION_EMIT]))
+        vp_fit_refuse(ctx, "--plot draws the answer for one input", NULL);
+    vp_plot_check(ctx, args);
     if (args->value[VP_OPTION_PHASE] && !pack)
         vp_fit_refuse(ctx, "--phase belongs to --pack", NULL);
     if (args->operand_count > 1 && !pack && (most || least))
@@ -189,6 +203,18 @@ static int fit_emit(struct vp_ctx *ctx, const struct vp_fit_ask *q) {
     return code;
 }
 
+static enum vp_exit plot(struct vp_ctx *ctx, const struct vp_args *args, struct vp_fit_found *found,
+                         size_t count) {
+    if (count > 1) {
+        vp_fit_refuse(ctx, "--plot draws one scenario: name it as FILE#NAME", NULL);
+        return VP_EXIT_INPUT;
+    }
+    if (found->status != VP_OK || !found->result)
+        return VP_EXIT_YES; /* there is no answer to draw, and that was said */
+    return vp_exit_of_status(
+        vp_plot_draw(ctx, args, vp_fit_chart(ctx, found), args->format != VP_FORMAT_TEXT));
+}
+
 static int fit_one(struct vp_ctx *ctx, const struct vp_fit_ask *q) {
     const struct vp_args *args = q->args;
     struct vp_buf out = {.arena = ctx->arena};
@@ -207,9 +233,28 @@ static int fit_one(struct vp_ctx *ctx, const struct vp_fit_ask *q) {
         code = vp_exit_of_both(
             code, vp_exit_of_status(vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT])));
     }
+    if (args->value[VP_OPTION_PLOT])
+        code = vp_exit_of_both(code, plot(ctx, args, found, count));
     for (size_t i = 0; i < count; i++)
         vp_search_close(&found[i].search);
     return (int)code;
+}
+
+/* What only a search over traffic takes. */
+static void check_no_traffic(struct vp_ctx *ctx, const struct vp_args *args) {
+    static const enum vp_option OPTIONS[] = {
+        VP_OPTION_DURATION,   VP_OPTION_WARMUP,     VP_OPTION_SEEDS,   VP_OPTION_SEED,
+        VP_OPTION_RATE_SCALE, VP_OPTION_TIME_SCALE, VP_OPTION_THREADS, VP_OPTION_SHARD};
+
+    if (args->format == VP_FORMAT_CSV || args->format == VP_FORMAT_MARKDOWN)
+        vp_fit_refuse(ctx, "'fit' has --format text and json only", NULL);
+    for (size_t i = 0; i < sizeof OPTIONS / sizeof *OPTIONS; i++)
+        if (args->value[OPTIONS[i]])
+            vp_fit_refuse(ctx,
+                          vp_arena_printf(ctx->arena,
+                                          "--%s is about traffic, of which nothing is said",
+                                          vp_options[OPTIONS[i]].name),
+                          "--trace FILE, --arrivals poisson:4/s");
 }
 
 int vp_cmd_fit(struct vp_ctx *ctx, const struct vp_args *args) {
@@ -217,6 +262,9 @@ int vp_cmd_fit(struct vp_ctx *ctx, const struct vp_args *args) {
     uint32_t errors = ctx->diags->errors;
 
     read_question(ctx, &question, args);
+    if (ctx->diags->errors == errors && vp_fit_is_deploy(ctx, &question))
+        return vp_fit_deploy(ctx, &question);
+    check_no_traffic(ctx, args);
     if (ctx->diags->errors > errors)
         return vp_output_failure(ctx, args, VP_ERR_INPUT);
     if (args->value[VP_OPTION_PACK])

@@ -99,7 +99,7 @@ static enum vp_status find(struct vp_ctx *ctx, struct vp_fit_found *f, const str
         vp_search_open(ctx, &f->search, f->input, q->settings, q->setting_count);
     if (status != VP_OK)
         return status;
-    f->search.slo = q->slo;
+    f->search.slo = q->slo.count ? q->slo : f->search.base->slo;
     f->search.prices = q->prices;
     vp_search_keep(&f->search, q->args->value[VP_OPTION_KEEP]);
     check_goal(ctx, q, f->search.base);
