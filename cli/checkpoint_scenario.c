@@ -2,10 +2,11 @@
 
 #include <inttypes.h>
 
-#include "cli/gnuplot.h"
 #include "cli/output.h"
+#include "cli/plot.h"
 #include "cli/scenario_report.h"
 #include "planner/base/units.h"
+#include "reports/charts.h"
 #include "reports/recompute_emit.h"
 
 /* ---- the question ---- */
@@ -35,10 +36,7 @@ static void read_options(struct vp_ctx *ctx, struct question *out, const struct 
     if (args->value[VP_OPTION_INFLIGHT])
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
                     "--inflight goes with --chain; of a scenario it follows from the schedule");
-    if (args->value[VP_OPTION_PLOT] && !vp_gnuplot_is_svg(args->value[VP_OPTION_PLOT]) &&
-        !vp_text_ends(args->value[VP_OPTION_PLOT], ".png"))
-        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--plot draws .png or .svg files, not '%s'",
-                    args->value[VP_OPTION_PLOT]);
+    vp_plot_check(ctx, args);
     for (enum vp_recompute_class c = 0; args->value[VP_OPTION_CLASS] && c < VP_PLACE_CLASSES; c++)
         if (vp_text_eq(args->value[VP_OPTION_CLASS], vp_recompute_class_name(c)))
             out->class = c;
@@ -90,41 +88,21 @@ static void find_frontier(struct vp_ctx *ctx, struct vp_frontier *out, const str
                     out->cap);
 }
 
-static enum vp_status draw(struct vp_ctx *ctx, const struct vp_recompute_report *report,
-                           const struct vp_frontier *frontier, const char *image) {
-    const char *script_path = vp_gnuplot_beside(ctx, image, ".gp"),
-               *data_path = vp_gnuplot_beside(ctx, image, ".dat");
-    struct vp_buf script = {.arena = ctx->arena}, data = {.arena = ctx->arena};
-    vp_scenario_plot_data(&data, report, frontier);
-    vp_scenario_plot_script(&script, report, data_path, image, vp_gnuplot_is_svg(image));
-    enum vp_status status = vp_output_write(ctx, &data, data_path);
-    if (status == VP_OK)
-        status = vp_output_write(ctx, &script, script_path);
-    return status == VP_OK ? vp_gnuplot_run(ctx, script_path) : status;
+static enum vp_exit write_frontier(struct vp_ctx *ctx, const struct vp_frontier *frontier,
+                                   const char *path) {
+    struct vp_buf csv = {.arena = ctx->arena};
+    vp_placement_frontier(&csv, frontier);
+    return vp_exit_of_status(vp_output_write(ctx, &csv, path));
 }
 
-/* All files that can be written are, whatever happens to the others. */
-static enum vp_exit write_files(struct vp_ctx *ctx, const struct vp_args *args,
-                                const struct question *q,
-                                const struct vp_recompute_report *report) {
-    uint32_t errors = ctx->diags->errors;
-    enum vp_exit code = VP_EXIT_YES;
-    struct vp_frontier frontier;
-    if (!args->value[VP_OPTION_FRONTIER] && !args->value[VP_OPTION_PLOT])
-        return code;
-    find_frontier(ctx, &frontier, q, report);
-    if (ctx->diags->errors > errors)
-        return VP_EXIT_INPUT;
-    if (args->value[VP_OPTION_FRONTIER]) {
-        struct vp_buf csv = {.arena = ctx->arena};
-        vp_placement_frontier(&csv, &frontier);
-        code = vp_exit_of_both(
-            code, vp_exit_of_status(vp_output_write(ctx, &csv, args->value[VP_OPTION_FRONTIER])));
-    }
-    if (args->value[VP_OPTION_PLOT])
-        code = vp_exit_of_both(
-            code, vp_exit_of_status(draw(ctx, report, &frontier, args->value[VP_OPTION_PLOT])));
-    return code;
+/* A frontier that was not found is told by its cap, and there is nothing to draw. */
+static enum vp_exit draw(struct vp_ctx *ctx, const struct vp_args *args,
+                         const struct vp_recompute_report *report,
+                         const struct vp_frontier *frontier) {
+    const struct vp_chart *chart = vp_chart_frontier(ctx->arena, report, frontier);
+    if (!chart)
+        return VP_EXIT_INCONCLUSIVE;
+    return vp_exit_of_status(vp_plot_draw(ctx, args, chart, args->format != VP_FORMAT_TEXT));
 }
 
 /* ---- the answer ---- */
@@ -170,7 +148,15 @@ int vp_checkpoint_scenario(struct vp_ctx *ctx, const struct vp_args *args) {
         status = solve(ctx, report, &q, args);
     if (status != VP_OK)
         return vp_output_failure(ctx, args, status);
-    enum vp_exit code = write_files(ctx, args, &q, report);
+    struct vp_frontier frontier = {0};
+    enum vp_exit code = VP_EXIT_YES;
+    if (args->value[VP_OPTION_FRONTIER] || args->value[VP_OPTION_PLOT])
+        find_frontier(ctx, &frontier, &q, report);
+    bool found = ctx->diags->errors == errors;
+    if (!found)
+        code = VP_EXIT_INPUT;
+    if (found && args->value[VP_OPTION_FRONTIER])
+        code = write_frontier(ctx, &frontier, args->value[VP_OPTION_FRONTIER]);
     const struct vp_framework_plan *best = &report->framework[VP_FRAMEWORK_PYTORCH];
     const struct vp_framework_plan *told = best;
     if (q.emit == VP_FRAMEWORK_COUNT) {
@@ -180,6 +166,9 @@ int vp_checkpoint_scenario(struct vp_ctx *ctx, const struct vp_args *args) {
         vp_recompute_emit(&out, &report->problem, told, best);
     }
     code = vp_exit_of_both(code, vp_exit_of_verdict(told->verdict));
-    return (int)vp_exit_of_both(
+    code = vp_exit_of_both(
         code, vp_exit_of_status(vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT])));
+    if (found && args->value[VP_OPTION_PLOT])
+        code = vp_exit_of_both(code, draw(ctx, args, report, &frontier));
+    return (int)code;
 }

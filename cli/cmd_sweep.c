@@ -10,6 +10,7 @@
 #include "api/sweep.h"
 #include "cli/args.h"
 #include "cli/output.h"
+#include "cli/plot.h"
 #include "cli/progress.h"
 #include "cli/sweep_file.h"
 #include "cli/sweep_plot.h"
@@ -25,8 +26,9 @@ struct job {
     struct vp_grid grid;
     struct vp_sweep sweep;
     struct vp_variants *variants;
-    struct vp_sweep_plot plot; /* image NULL: none */
-    uint64_t shard, shards;    /* 0: the whole */
+    struct vp_sweep_plot plot;
+    struct vp_chart *chart; /* of the plot, made at the end */
+    uint64_t shard, shards; /* 0: the whole */
     unsigned threads;
     uint64_t of_verdict[VP_DOES_NOT_FIT + 1], refused; /* rows */
 };
@@ -102,8 +104,11 @@ static void check_options(struct job *job) {
               "for example --vary serve.context=8k..256k*2 --vary parallel.tensor=1,2,4,8");
     if (args->value[VP_OPTION_OBJECTIVES] && !pareto)
         wrong(job->ctx, "--objectives belongs to --pareto", NULL);
-    if (args->value[VP_OPTION_PLOT] && (pareto || args->value[VP_OPTION_SHARD]))
-        wrong(job->ctx, "--plot draws a whole sweep, without --pareto and --shard", NULL);
+    if (args->value[VP_OPTION_PLOT] && args->value[VP_OPTION_SHARD])
+        wrong(job->ctx, "--plot draws a whole sweep, without --shard", NULL);
+    if (args->value[VP_OPTION_CHART] && !args->value[VP_OPTION_PLOT])
+        wrong(job->ctx, "--chart goes with --plot", NULL);
+    vp_plot_check(job->ctx, args);
     if (pareto && args->value[VP_OPTION_SHARD])
         wrong(job->ctx, "one part has not what could beat its rows: --pareto wants the whole",
               "sweep the parts without it, then: vramplan merge --pareto FILE...");
@@ -167,11 +172,9 @@ static void read_question(struct job *job) {
     make_form(job);
     if (job->ctx->diags->errors > errors)
         return;
-    if (args->value[VP_OPTION_PLOT])
-        vp_sweep_plot_prepare(job->ctx, &job->plot, &job->grid, &job->sweep.objectives,
-                              args->value[VP_OPTION_PLOT]);
-    else
-        read_objectives(job);
+    read_objectives(job);
+    if (args->value[VP_OPTION_PLOT] && job->ctx->diags->errors == errors)
+        vp_sweep_plot_prepare(job->ctx, &job->plot, &job->grid, &job->sweep.objectives, args);
 }
 
 /* ---- the scenario ---- */
@@ -372,7 +375,7 @@ static enum vp_status run_all(struct job *job, struct vp_sweeper *sweeper,
             break;
         }
         count_rows(job, points, n);
-        if (job->plot.image)
+        if (job->plot.wanted)
             vp_sweep_plot_add(&job->plot, points, n);
         if (front)
             take_best(job, front, points, n);
@@ -428,6 +431,9 @@ static enum vp_status sweep_into(struct job *job, struct vp_sweeper *sweeper,
         status = tell_interruption(job, file);
     if (status == VP_OK)
         status = put_front(job, file, &front);
+    if (status == VP_OK && job->plot.wanted)
+        job->chart = vp_sweep_plot_chart(job->ctx->arena, &job->plot,
+                                         vp_variants_base(job->variants), &front);
     if (status == VP_OK && job->sweep.form.style == VP_SWEEP_TEXT)
         status = put_summary(job, file, &front);
     vp_front_free(&front);
@@ -435,6 +441,17 @@ static enum vp_status sweep_into(struct job *job, struct vp_sweeper *sweeper,
         return vp_sweep_file_finish(job->ctx, file);
     vp_sweep_file_leave(file);
     return status;
+}
+
+static enum vp_status draw(struct job *job) {
+    if (job->chart)
+        return vp_plot_draw(job->ctx, job->args, job->chart,
+                            job->sweep.form.style != VP_SWEEP_TEXT);
+    wrong(job->ctx,
+          job->plot.picture == VP_SWEEP_PARETO ? "--plot: nothing fits, or no two objectives vary"
+                                               : "--plot: none of the combinations can be planned",
+          NULL);
+    return VP_ERR_INPUT;
 }
 
 static void catch_signals(void) {
@@ -470,8 +487,8 @@ static enum vp_status run(struct job *job) {
                                                &rows, job->args->value[VP_OPTION_RESTART] != NULL);
     if (status == VP_OK)
         status = sweep_into(job, sweeper, &file, first, last);
-    if (status == VP_OK && job->plot.image)
-        status = vp_sweep_plot_draw(job->ctx, &job->plot);
+    if (status == VP_OK && job->plot.wanted)
+        status = draw(job);
     vp_sweeper_free(sweeper);
     return status;
 }

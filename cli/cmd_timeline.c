@@ -3,20 +3,17 @@
 
 #include "api/answers.h"
 #include "cli/args.h"
-#include "cli/gnuplot.h"
 #include "cli/output.h"
+#include "cli/plot.h"
 #include "planner/base/text.h"
 #include "planner/base/units.h"
+#include "reports/charts.h"
 #include "reports/timeline_report.h"
 
 /* ---- the question ---- */
 
 static void check_options(struct vp_ctx *ctx, const struct vp_args *args) {
-    if (args->value[VP_OPTION_PLOT] && !vp_gnuplot_is_svg(args->value[VP_OPTION_PLOT]) &&
-        !vp_text_ends(args->value[VP_OPTION_PLOT], ".png")) {
-        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--plot draws .png or .svg files, not '%s'",
-                    args->value[VP_OPTION_PLOT]);
-    }
+    vp_plot_check(ctx, args);
     if (args->format == VP_FORMAT_MARKDOWN)
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
                     "'timeline' has no --format markdown; text, json and csv");
@@ -57,20 +54,6 @@ static enum vp_status plan(struct vp_ctx *ctx, const struct vp_result **out,
 
 /* ---- files ---- */
 
-static enum vp_status draw(struct vp_ctx *ctx, const struct vp_timeline *timeline,
-                           const char *image) {
-    const char *script_path = vp_gnuplot_beside(ctx, image, ".gp"),
-               *data_path = vp_gnuplot_beside(ctx, image, ".dat");
-    struct vp_buf script = {.arena = ctx->arena}, data = {.arena = ctx->arena};
-
-    vp_timeline_plot_data(&data, timeline);
-    vp_timeline_plot_script(&script, timeline, data_path, image, vp_gnuplot_is_svg(image));
-    enum vp_status status = vp_output_write(ctx, &data, data_path);
-    if (status == VP_OK)
-        status = vp_output_write(ctx, &script, script_path);
-    return status == VP_OK ? vp_gnuplot_run(ctx, script_path) : status;
-}
-
 /* All files that can be written are, whatever happens to the others. */
 static enum vp_exit write_files(struct vp_ctx *ctx, const struct vp_args *args,
                                 const struct vp_timeline *timeline) {
@@ -88,9 +71,6 @@ static enum vp_exit write_files(struct vp_ctx *ctx, const struct vp_args *args,
         code = vp_exit_of_both(code, vp_exit_of_status(vp_output_write(
                                          ctx, &trace, args->value[VP_OPTION_CHROME_TRACE])));
     }
-    if (args->value[VP_OPTION_PLOT])
-        code = vp_exit_of_both(code,
-                               vp_exit_of_status(draw(ctx, timeline, args->value[VP_OPTION_PLOT])));
     return code;
 }
 
@@ -98,9 +78,7 @@ static enum vp_exit write_files(struct vp_ctx *ctx, const struct vp_args *args,
 
 static void render(struct vp_buf *out, const struct vp_args *args,
                    const struct vp_timeline *timeline) {
-    struct vp_report_options options = {.colour = vp_output_colour(args),
-                                        .utf8 = vp_output_utf8(args),
-                                        .width = vp_output_width(args)};
+    struct vp_report_options options = vp_output_options(args);
     struct vp_json json = vp_json_begin(out);
 
     switch (args->format) {
@@ -137,6 +115,11 @@ int vp_cmd_timeline(struct vp_ctx *ctx, const struct vp_args *args) {
     }
     enum vp_exit code = write_files(ctx, args, &timeline);
     render(&out, args, &timeline);
-    return (int)vp_exit_of_both(
+    code = vp_exit_of_both(
         code, vp_exit_of_status(vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT])));
+    if (args->value[VP_OPTION_PLOT])
+        code = vp_exit_of_both(code, vp_exit_of_status(vp_plot_draw(
+                                         ctx, args, vp_chart_timeline(ctx->arena, &timeline),
+                                         args->format != VP_FORMAT_TEXT)));
+    return (int)code;
 }

@@ -29,9 +29,10 @@ static enum vp_status failed(struct vp_ctx *ctx, const char *script, const char 
     return VP_ERR_ENV;
 }
 
-enum vp_status vp_gnuplot_run(struct vp_ctx *ctx, const char *script) {
+enum vp_status vp_gnuplot_run(struct vp_ctx *ctx, const char *script, bool spare, bool *missing) {
     char *path = vp_arena_printf(ctx->arena, "%s%s", script[0] == '-' ? "./" : "", script);
     int status;
+    *missing = false;
     pid_t child = fork();
 
     if (child < 0)
@@ -43,14 +44,14 @@ enum vp_status vp_gnuplot_run(struct vp_ctx *ctx, const char *script) {
             return failed(ctx, script, "gnuplot's end was not seen");
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return VP_OK;
-    if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
+    *missing = WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND;
+    if (*missing && spare) {
+        vp_diag_add(ctx->diags, VP_D_GNUPLOT_SPARED, NULL,
+                    "gnuplot was not found: the drawing is the program's own; for another: %s",
+                    script);
+        return VP_OK;
+    }
+    if (*missing)
         return failed(ctx, script, "gnuplot was not found");
     return failed(ctx, script, "gnuplot failed");
 }
-
-const char *vp_gnuplot_beside(struct vp_ctx *ctx, const char *image, const char *ending) {
-    return vp_arena_printf(ctx->arena, "%.*s%s", (int)(strlen(image) - strlen(".png")), image,
-                           ending);
-}
-
-bool vp_gnuplot_is_svg(const char *image) { return vp_text_ends(image, ".svg"); }

@@ -1,6 +1,5 @@
 /* How the answer of `checkpoint` for a scenario looks: what frameworks can be told, what people set
- * by hand and the best plans of each class, as text, Markdown, CSV and JSON; time against memory as
- * a drawing. */
+ * by hand and the best plans of each class, as text, Markdown, CSV and JSON. */
 #ifndef VP_CLI_SCENARIO_REPORT_H
 #define VP_CLI_SCENARIO_REPORT_H
 
@@ -12,12 +11,5 @@ void vp_scenario_placement_table(struct vp_buf *out, const struct vp_recompute_r
                                  enum vp_placement_form form);
 /* The whole document, schema "vramplan.checkpoint/1", with the key "scenario". */
 void vp_scenario_placement_json(struct vp_buf *out, const struct vp_recompute_report *report);
-
-/* gnuplot: the frontier of the tightest stage, budgets of the whole device, the settings as points.
- */
-void vp_scenario_plot_data(struct vp_buf *out, const struct vp_recompute_report *report,
-                           const struct vp_frontier *frontier);
-void vp_scenario_plot_script(struct vp_buf *out, const struct vp_recompute_report *report,
-                             const char *data_path, const char *image_path, bool svg);
 
 #endif

@@ -5,26 +5,10 @@
 #include "planner/base/units.h"
 #include "reports/layout.h"
 #include "reports/latency_text.h"
+#include "reports/markdown_text.h"
 #include "reports/report.h"
 #include "reports/train_report.h"
 #include "reports/words.h"
-
-/* Text as text: nothing of it becomes markup, a cell stays a cell, a line stays a line. */
-static const char *escaped(struct vp_arena *arena, const char *text) {
-    struct vp_buf out = {.arena = arena};
-    for (text = vp_text_clean(arena, text, true); *text; text++) {
-        if (*text == '<')
-            vp_buf_add(&out, "&lt;");
-        else if (*text == '&')
-            vp_buf_add(&out, "&amp;");
-        else {
-            if (strchr("\\|`*_[]#@~", *text))
-                vp_buf_add(&out, "\\");
-            vp_buf_add_n(&out, text, 1);
-        }
-    }
-    return vp_buf_text(&out);
-}
 
 static void row(struct vp_buf *out, const char *name, uint64_t bytes, uint64_t card,
                 const char *sure) {
@@ -38,7 +22,7 @@ static void table(struct vp_buf *out, const struct vp_result *result) {
     uint64_t card = worst->capacity_bytes;
     const char *pool = vp_words_pool(arena, result);
     vp_buf_printf(out, "| on %s | GiB | of the card | how sure |\n|---|---:|---:|---|\n",
-                  escaped(arena, worst->id));
+                  vp_markdown_text(arena, worst->id));
     for (int c = 0; c < VP_COMPONENT_COUNT; c++) {
         struct vp_amount amount = worst->component[c];
         const char *sure = vp_confidence_name(worst->confidence[c]);
@@ -53,8 +37,9 @@ static void table(struct vp_buf *out, const struct vp_result *result) {
     row(out, "usable", worst->usable_bytes, card, "");
     if (worst->reserved_bytes && vp_words_has_policy(result->scenario))
         row(out,
-            vp_arena_printf(arena, "%s takes",
-                            escaped(arena, vp_words_engine(result->scenario->engine.name))),
+            vp_arena_printf(
+                arena, "%s takes",
+                vp_markdown_text(arena, vp_words_engine(result->scenario->engine.name))),
             worst->reserved_bytes, card, "by its policy, needed or not");
     if (pool)
         row(out, "its KV pool", result->report.available_kv.likely, card, pool);
@@ -72,11 +57,11 @@ static void device_table(struct vp_buf *out, const struct vp_result *result) {
         const char *mark = i == result->worst ? "**" : "";
         const char *need = vp_format_gib(arena, device->need.likely, 2);
         if (device->host) {
-            vp_buf_printf(out, "| %s | | | %s | |\n", escaped(arena, device->id), need);
+            vp_buf_printf(out, "| %s | | | %s | |\n", vp_markdown_text(arena, device->id), need);
             continue;
         }
         vp_buf_printf(out, "| %s%s%s | %" PRIu32 " | %" PRIu32 " | %s | %s |\n", mark,
-                      escaped(arena, device->id), mark, device->stage, device->ranks, need,
+                      vp_markdown_text(arena, device->id), mark, device->stage, device->ranks, need,
                       vp_words_signed_gib(arena, vp_words_headroom(device)));
     }
     vp_buf_add(out, "\n");
@@ -90,22 +75,23 @@ static void lists(struct vp_buf *out, const struct vp_result *result) {
         vp_buf_printf(out, "- %s: %s\n", fact[i].label, fact[i].value);
     for (uint32_t i = 0; i < result->suggestion_count; i++) {
         const struct vp_suggestion *s = &result->suggestions[i];
-        vp_buf_printf(out, "- possible: %s", escaped(arena, s->change));
+        vp_buf_printf(out, "- possible: %s", vp_markdown_text(arena, s->change));
         if (s->from && s->to)
-            vp_buf_printf(out, ", %s to %s", escaped(arena, s->from), escaped(arena, s->to));
+            vp_buf_printf(out, ", %s to %s", vp_markdown_text(arena, s->from),
+                          vp_markdown_text(arena, s->to));
         vp_buf_printf(out, ": needs %s GiB, spare %s\n", vp_format_gib(arena, s->need_bytes, 2),
                       vp_words_signed_gib(arena, s->headroom_bytes));
     }
     for (uint32_t i = 0; i < result->assumption_count; i++) {
         const struct vp_assumption *a = &result->assumptions[i];
-        vp_buf_printf(out, "- assumed: %s = %s (%s%s%s)\n", escaped(arena, a->field),
-                      escaped(arena, a->value), vp_origin_name(a->origin),
-                      a->why && *a->why ? ": " : "", escaped(arena, a->why));
+        vp_buf_printf(out, "- assumed: %s = %s (%s%s%s)\n", vp_markdown_text(arena, a->field),
+                      vp_markdown_text(arena, a->value), vp_origin_name(a->origin),
+                      a->why && *a->why ? ": " : "", vp_markdown_text(arena, a->why));
     }
     for (uint32_t i = 0; result->diags && i < result->diags->count; i++) {
         const struct vp_diag *diag = &result->diags->items[i];
         vp_buf_printf(out, "- %s %s: %s\n", vp_severity_name(vp_diag_severity(diag->id)),
-                      vp_diag_code(diag->id), escaped(arena, diag->message));
+                      vp_diag_code(diag->id), vp_markdown_text(arena, diag->message));
     }
 }
 
@@ -115,16 +101,17 @@ void vp_report_markdown(struct vp_buf *out, const struct vp_result *result) {
     const char *weights = vp_words_weights_alone(arena, result);
     if (!name || !*name)
         name = vp_words_model(result->scenario);
-    vp_buf_printf(out, "### %s: %s\n\n", escaped(arena, name), vp_verdict_name(result->verdict));
+    vp_buf_printf(out, "### %s: %s\n\n", vp_markdown_text(arena, name),
+                  vp_verdict_name(result->verdict));
     vp_buf_printf(out, "**%s**", vp_words_need(arena, result));
     if (result->verdict != VP_FITS && result->reason_text && *result->reason_text)
-        vp_buf_printf(out, "; %s", escaped(arena, result->reason_text));
+        vp_buf_printf(out, "; %s", vp_markdown_text(arena, result->reason_text));
     if (weights)
         vp_buf_printf(out, " (%s)", weights);
-    vp_buf_printf(out, "\n\n%s, %s; ", escaped(arena, vp_words_model(result->scenario)),
-                  escaped(arena, result->training.stage ? vp_train_setup(arena, result)
-                                                        : vp_words_setup(arena, result)));
-    vp_buf_printf(out, "%s\n\n", escaped(arena, vp_words_devices(arena, result)));
+    vp_buf_printf(out, "\n\n%s, %s; ", vp_markdown_text(arena, vp_words_model(result->scenario)),
+                  vp_markdown_text(arena, result->training.stage ? vp_train_setup(arena, result)
+                                                                 : vp_words_setup(arena, result)));
+    vp_buf_printf(out, "%s\n\n", vp_markdown_text(arena, vp_words_devices(arena, result)));
     table(out, result);
     device_table(out, result);
     vp_latency_markdown(out, result);

@@ -1,8 +1,6 @@
-/* Every instant of a training step: CSV, Chrome's trace format, data and script for gnuplot. */
+/* Every instant of a training step: CSV, Chrome's trace format. */
 #include <inttypes.h>
 
-#include "planner/base/units.h"
-#include "reports/shell_words.h"
 #include "reports/timeline_report.h"
 
 /* ---- CSV ---- */
@@ -158,90 +156,5 @@ void vp_timeline_trace(struct vp_buf *out, const struct vp_timeline *timeline) {
     }
     vp_json_end(&json, ']');
     vp_json_end(&json, '}');
-    vp_buf_add(out, "\n");
-}
-
-/* ---- gnuplot ---- */
-
-/* x, the sums up to each component, reserved; GiB */
-static void data_row(struct vp_buf *out, const struct vp_walk_span *span, uint64_t x,
-                     const enum vp_component *shown, uint32_t count) {
-    uint64_t sum = 0;
-    vp_buf_printf(out, "%" PRIu64, x);
-    for (uint32_t c = 0; c < count; c++) {
-        sum += span->most.component[shown[c]];
-        vp_buf_printf(out, " %s", vp_format_gib(out->arena, sum, 6));
-    }
-    vp_buf_printf(out, " %s\n", vp_format_gib(out->arena, span->most.reserved, 6));
-}
-
-void vp_timeline_plot_data(struct vp_buf *out, const struct vp_timeline *timeline) {
-    const struct vp_walk *walk = timeline->walk;
-    enum vp_component shown[VP_COMPONENT_COUNT];
-    uint32_t count = vp_timeline_components(timeline, shown);
-
-    vp_buf_add(out, "# event");
-    for (uint32_t c = 0; c < count; c++)
-        vp_buf_printf(out, " %s%s", c ? "+" : "", vp_component_name(shown[c]));
-    vp_buf_add(out, " reserved\n");
-    for (size_t i = 0; i < walk->spans; i++) {
-        const struct vp_walk_span *span = &walk->span[i];
-        if (span->left_out > 0)
-            continue;
-        data_row(out, span, span->begin, shown, count); /* level until the next one */
-        data_row(out, span, span->end, shown, count);
-    }
-}
-
-static void marks(struct vp_buf *out, const struct vp_timeline *timeline) {
-    const struct vp_walk *walk = timeline->walk;
-
-    for (size_t i = 0; i < walk->spans; i++) {
-        const struct vp_walk_span *span = &walk->span[i];
-        bool begins = span->second && (i == 0 || !walk->span[i - 1].second);
-        if (!begins && span->left_out == 0)
-            continue;
-        vp_buf_printf(out,
-                      "set arrow from first %" PRIu64 ", graph 0 to first %" PRIu64
-                      ", graph 1 nohead dashtype 3 linecolor rgb '#808080'\n",
-                      span->begin, span->begin);
-        if (span->left_out > 0)
-            vp_buf_printf(out,
-                          "set label '%" PRIu64 " micro batches left out' at first %" PRIu64
-                          ", graph 0.98 right rotate by 90 font ',8'\n",
-                          span->left_out, span->begin);
-    }
-}
-
-void vp_timeline_plot_script(struct vp_buf *out, const struct vp_timeline *timeline,
-                             const char *data, const char *image, bool svg) {
-    enum vp_component shown[VP_COMPONENT_COUNT];
-    uint32_t count = vp_timeline_components(timeline, shown);
-    uint64_t device = timeline->settings.device_bytes;
-
-    vp_buf_printf(out, "set terminal %s size 1200,700\n", svg ? "svg" : "png");
-    vp_buf_add(out, "set output ");
-    vp_buf_add(out, vp_gnuplot_word(out->arena, image));
-    vp_buf_printf(out,
-                  "\nset title 'memory of stage %" PRIu32
-                  ": the first step, then a later one'\nset xlabel 'storages taken and given "
-                  "back'\nset ylabel 'GiB'\nset key outside right\nset yrange [0:*]\nset grid "
-                  "y\nset style fill solid 0.8 noborder\n",
-                  timeline->index);
-    marks(out, timeline);
-    vp_buf_add(out, "plot \\\n");
-    for (uint32_t c = count; c-- > 0;) { /* the whole first, so that the lower ones cover it */
-        vp_buf_add(out, "  ");
-        vp_buf_add(out, vp_gnuplot_word(out->arena, data));
-        vp_buf_printf(out, " using 1:%" PRIu32 " with filledcurves y1=0 title '%s', \\\n", c + 2,
-                      vp_component_name(shown[c]));
-    }
-    vp_buf_add(out, "  ");
-    vp_buf_add(out, vp_gnuplot_word(out->arena, data));
-    vp_buf_printf(out, " using 1:%" PRIu32 " with lines linecolor rgb 'black' title 'reserved'",
-                  count + 2);
-    if (device > 0)
-        vp_buf_printf(out, ", \\\n  %s with lines dashtype 2 linecolor rgb 'red' title 'device'",
-                      vp_format_gib(out->arena, device, 6));
     vp_buf_add(out, "\n");
 }

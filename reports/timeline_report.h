@@ -1,6 +1,6 @@
-/* Renderers of one training step over time: for people, as JSON, and as tables and drawings of
- * every instant. Time is told in events (storages that come and go), not in seconds. Like report.h:
- * pure functions, the same timeline gives the same bytes. */
+/* Renderers of one training step over time: for people, as JSON, and as tables of every instant.
+ * Time is told in events (storages that come and go), not in seconds. Like report.h: pure
+ * functions, the same timeline gives the same bytes. */
 #ifndef VP_REPORTS_TIMELINE_REPORT_H
 #define VP_REPORTS_TIMELINE_REPORT_H
 
@@ -20,12 +20,6 @@ void vp_timeline_csv(struct vp_buf *out, const struct vp_timeline *timeline);
 /* Chrome's trace format, which Perfetto opens: phases and layers as bars, components and reserved
  * memory as counters. One event is told as a microsecond. */
 void vp_timeline_trace(struct vp_buf *out, const struct vp_timeline *timeline);
-
-/* For gnuplot: columns of GiB, each with the components before it added, and reserved; the script
- * that draws them stacked into `image`. svg: else PNG. */
-void vp_timeline_plot_data(struct vp_buf *out, const struct vp_timeline *timeline);
-void vp_timeline_plot_script(struct vp_buf *out, const struct vp_timeline *timeline,
-                             const char *data, const char *image, bool svg);
 
 /* Components that are there at some instant, in their order; returns how many. */
 uint32_t vp_timeline_components(const struct vp_timeline *timeline,

@@ -107,7 +107,7 @@ def refused():
             (["several.yaml"], "wants one scenario"),
             ([PIPELINE, "--stage", "4"], "from 0 to 3"),
             ([PIPELINE, "--stage", "x"], "from 0 to 3"),
-            ([TORCH, "--plot", "a.pdf"], ".png or .svg"),
+            ([TORCH, "--plot", "a.gif"], ".png, .svg, .pdf or .txt"),
             ([TORCH, "--format", "markdown"], "no --format markdown"),
             (["nowhere.yaml"], "nowhere.yaml"),
             ([TORCH, PIPELINE], "takes one argument")):
