@@ -10,13 +10,13 @@
 #include "planner/model/requantise.h"
 
 enum {
-    VLLM = 1 << 0,
-    SGLANG = 1 << 1,
-    HF = 1 << 2, /* transformers' generate */
-    TORCH = 1 << 3,
-    TRAINER = 1 << 4, /* transformers' Trainer */
-    MEGATRON = 1 << 5,
-    DEEPSPEED = 1 << 6,
+    VLLM = 1 << VP_ENGINE_VLLM,
+    SGLANG = 1 << VP_ENGINE_SGLANG,
+    HF = 1 << VP_ENGINE_TRANSFORMERS, /* its generate */
+    TORCH = 1 << VP_ENGINE_PYTORCH,
+    MEGATRON = 1 << VP_ENGINE_MEGATRON,
+    DEEPSPEED = 1 << VP_ENGINE_DEEPSPEED,
+    TRAINER = 1 << VP_ENGINE_KINDS, /* transformers' Trainer, an engine of its own here */
     SERVE = VLLM | SGLANG | HF,
     TRAIN = TORCH | TRAINER | MEGATRON | DEEPSPEED
 };
@@ -36,24 +36,8 @@ static const struct row {
 };
 
 static uint32_t engine_bit(const struct vp_scenario *s) {
-    switch (s->engine.kind) {
-    case VP_ENGINE_VLLM:
-        return VLLM;
-    case VP_ENGINE_SGLANG:
-        return SGLANG;
-    case VP_ENGINE_TRANSFORMERS:
-        return s->training ? TRAINER : HF;
-    case VP_ENGINE_PYTORCH:
-        return TORCH;
-    case VP_ENGINE_MEGATRON:
-        return MEGATRON;
-    case VP_ENGINE_DEEPSPEED:
-        return DEEPSPEED;
-    case VP_ENGINE_LLAMA_CPP:
-    case VP_ENGINE_OLLAMA:
-        break;
-    }
-    return 0;
+    bool trainer = s->training && s->engine.kind == VP_ENGINE_TRANSFORMERS;
+    return trainer ? TRAINER : 1U << s->engine.kind;
 }
 
 static const char *path_of(const struct vp_scenario *s, enum vp_field field) {

@@ -12,6 +12,7 @@ struct vp_variants {
     size_t setting_count;
     const struct vp_scenario *base;
     struct vp_memo *memo;
+    bool borrowed; /* the memo is another handle's */
 };
 
 static enum vp_status refuse_several(struct vp_ctx *ctx, const struct vp_variants *variants) {
@@ -37,12 +38,26 @@ enum vp_status vp_variants_open(struct vp_ctx *ctx, struct vp_variants **out, co
     return status;
 }
 
+enum vp_status vp_variants_over(struct vp_ctx *ctx, struct vp_variants **out,
+                                const struct vp_variants *variants,
+                                const struct vp_setting *settings, size_t setting_count) {
+    struct vp_variants *over = VP_NEW(ctx->arena, struct vp_variants);
+
+    *over = *variants;
+    over->settings = settings;
+    over->setting_count = setting_count;
+    over->base = NULL;
+    over->borrowed = true;
+    *out = over;
+    return vp_variants_make(over, ctx, &over->base, NULL, 0);
+}
+
 bool vp_variants_readable(const struct vp_variants *variants) {
     return variants->input.status == VP_OK && variants->input.count == 1;
 }
 
 void vp_variants_close(struct vp_variants *variants) {
-    if (!variants)
+    if (!variants || variants->borrowed)
         return;
     vp_memo_free(variants->memo);
     variants->memo = NULL;
@@ -109,3 +124,5 @@ enum vp_status vp_variants_said(const struct vp_variants *variants, struct vp_ct
 const struct vp_scenario *vp_variants_base(const struct vp_variants *variants) {
     return variants->base;
 }
+
+const char *vp_variants_folder(const struct vp_variants *variants) { return variants->input.base; }

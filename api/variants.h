@@ -11,6 +11,11 @@ struct vp_variants;
  * it are in the context's diagnostics. The handle lives in the context's arena. */
 enum vp_status vp_variants_open(struct vp_ctx *ctx, struct vp_variants **out, const char *input,
                                 const struct vp_setting *settings, size_t setting_count);
+/* The same input, which is not read again, with other settings in every variant. `variants` must
+ * stay open; closing the new handle gives nothing back. settings are kept, not copied. */
+enum vp_status vp_variants_over(struct vp_ctx *ctx, struct vp_variants **out,
+                                const struct vp_variants *variants,
+                                const struct vp_setting *settings, size_t setting_count);
 /* Whether the input could be read and is one scenario, though that may be refused as it stands:
  * variants of it may be good. */
 bool vp_variants_readable(const struct vp_variants *variants);
@@ -33,7 +38,9 @@ enum vp_status vp_variants_make(const struct vp_variants *variants, struct vp_ct
 enum vp_status vp_variants_said(const struct vp_variants *variants, struct vp_ctx *scratch,
                                 struct vp_node **out, const struct vp_setting *changes,
                                 size_t change_count);
-/* The scenario without changes. */
+/* Where relative paths in the input start; NULL: the current folder. */
+const char *vp_variants_folder(const struct vp_variants *variants);
+/* The scenario without changes; NULL: it is refused as it stands. */
 const struct vp_scenario *vp_variants_base(const struct vp_variants *variants);
 
 #endif

@@ -1,4 +1,4 @@
-#include "cli/yaml_writer.h"
+#include "api/yaml_writer.h"
 
 #include <math.h>
 #include <string.h>

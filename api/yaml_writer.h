@@ -1,7 +1,7 @@
 /* A node tree as YAML that reads back as the same tree: maps in block style, lists and small maps
  * of scalars in flow style, lines of at most 100 columns where the scalars allow it. */
-#ifndef VP_CLI_YAML_WRITER_H
-#define VP_CLI_YAML_WRITER_H
+#ifndef VP_API_YAML_WRITER_H
+#define VP_API_YAML_WRITER_H
 
 #include "planner/base/text.h"
 #include "planner/doc/node.h"
