@@ -54,9 +54,9 @@ struct vp_trial {
     int64_t headroom_bytes;                                /* likely */
     uint64_t gpus, tensor, pipeline, data, expert;
     const char *gpu;
-    double price_per_hour;               /* of all GPUs; 0: not known */
-    uint64_t context, sequences;         /* serving; training: sequence length and global batch */
-    struct vp_estimate ttft, tpot, step; /* ms */
+    double price_per_hour;       /* of all GPUs; 0: not known */
+    uint64_t context, sequences; /* serving; training: sequence length and global batch */
+    struct vp_estimate ttft, tpot, e2e, step; /* ms */
     double time_ms; /* what is compared: tpot, or step per 1,000 tokens; 0: not known */
     enum vp_slo_state slo;
 };

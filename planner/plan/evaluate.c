@@ -2,6 +2,7 @@
  * texts, no files. */
 #include <string.h>
 
+#include "planner/plan/budget_values.h"
 #include "planner/plan/evaluate_parts.h"
 
 /* The least sure of a component's rows at a step; of all its rows when it has none there. */
@@ -55,16 +56,21 @@ void vp_verdict_settle(struct vp_result *out, enum vp_reason reason, int shortag
     }
 }
 
+static void settle_limit(struct vp_result *out, struct vp_quantity value, uint64_t limit,
+                         bool upper) {
+    vp_verdict_settle(out, VP_REASON_BUDGET, (int)vp_budget_keeps(value, (int64_t)limit, upper));
+}
+
 void vp_verdict_budget(struct vp_result *out) {
     const struct vp_budget *budget = &out->scenario->budget;
-    const struct vp_device *device = &out->devices[out->worst];
 
-    if (budget->memory_bytes > 0)
-        vp_verdict_settle(out, VP_REASON_BUDGET, vp_need_over(device->need, budget->memory_bytes));
-    if (budget->headroom_bytes > 0 && out->headroom_bytes < (int64_t)budget->headroom_bytes)
-        vp_verdict_settle(out, VP_REASON_BUDGET, 2);
-    if (budget->min_context > out->kv.max_context)
-        vp_verdict_settle(out, VP_REASON_BUDGET, 2);
+    for (enum vp_bound b = 0; b < VP_BOUND_COUNT; b++)
+        if (budget->bound[b].given)
+            settle_limit(out, vp_budget_bound(out, b), budget->bound[b].value,
+                         vp_bound_is_upper(b));
+    for (enum vp_component c = 0; c < VP_COMPONENT_COUNT; c++)
+        if (budget->component[c].given)
+            settle_limit(out, vp_budget_component(out, c), budget->component[c].value, true);
 }
 
 /* The folds over the ledger add without checks, and headroom is a signed number. */

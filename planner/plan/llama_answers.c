@@ -341,7 +341,7 @@ static void try_host(struct vp_ctx *ctx, struct vp_result *out) {
             number(ctx, value), "none", "slower: the host computes them"});
 }
 
-static void set_suggestions(struct vp_ctx *ctx, struct vp_result *out) {
+void vp_llama_suggest(struct vp_ctx *ctx, struct vp_result *out) {
     out->suggestions = VP_NEW_ARRAY(ctx->arena, MOST_SUGGESTIONS, struct vp_suggestion);
     if (out->verdict == VP_FITS || out->reason == VP_REASON_BUDGET)
         return;
@@ -417,5 +417,4 @@ void vp_llama_answers(struct vp_ctx *ctx, struct vp_result *out) {
     if (out->llama->gpus < 2)
         set_first_order(out);
     out->reason_text = reason_text(ctx, out);
-    set_suggestions(ctx, out);
 }

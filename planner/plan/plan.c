@@ -91,8 +91,8 @@ void vp_plan_latency(struct vp_arena *arena, struct vp_result *out) {
     }
 }
 
-enum vp_status vp_plan_run(struct vp_ctx *ctx, struct vp_result *out,
-                           const struct vp_scenario *scenario) {
+static enum vp_status answer(struct vp_ctx *ctx, struct vp_result *out,
+                             const struct vp_scenario *scenario, bool suggest) {
     struct vp_params params = vp_ops_params(scenario->model);
 
     if (!vp_plan_evaluate(ctx->arena, out, scenario) || params.overflow) {
@@ -114,16 +114,31 @@ enum vp_status vp_plan_run(struct vp_ctx *ctx, struct vp_result *out,
         vp_pool_first_order(out);
         out->reason_text = vp_pool_reason(ctx, out);
         vp_sleep_note(ctx, out);
-        vp_suggest(ctx, out);
+        if (suggest)
+            vp_suggest(ctx, out);
         vp_advice_add(ctx, out);
         break;
     case VP_ACCOUNT_LLAMA:
         vp_llama_answers(ctx, out);
+        if (suggest)
+            vp_llama_suggest(ctx, out);
         break;
     case VP_ACCOUNT_TRAIN:
         vp_train_check_allocator(ctx, scenario);
         vp_train_answers(ctx, out);
+        if (suggest)
+            vp_train_suggest(ctx, out);
         break;
     }
     return VP_OK;
+}
+
+enum vp_status vp_plan_answer(struct vp_ctx *ctx, struct vp_result *out,
+                              const struct vp_scenario *scenario) {
+    return answer(ctx, out, scenario, false);
+}
+
+enum vp_status vp_plan_run(struct vp_ctx *ctx, struct vp_result *out,
+                           const struct vp_scenario *scenario) {
+    return answer(ctx, out, scenario, true);
 }

@@ -11,7 +11,11 @@ bool vp_plan_evaluate(struct vp_arena *arena, struct vp_result *out,
                       const struct vp_scenario *scenario);
 /* How long its steps take, into out->latency; what searches call when they rank by time. */
 void vp_plan_latency(struct vp_arena *arena, struct vp_result *out);
-/* Everything: evaluation, prices, maxima, first-order rule, assumptions, suggestions. */
+/* Everything but suggestions: evaluation, prices, maxima, first-order rule, assumptions, notes.
+ * What is asked at every key. */
+enum vp_status vp_plan_answer(struct vp_ctx *ctx, struct vp_result *out,
+                              const struct vp_scenario *scenario);
+/* The same and suggestions, which take several evaluations more. */
 enum vp_status vp_plan_run(struct vp_ctx *ctx, struct vp_result *out,
                            const struct vp_scenario *scenario);
 

@@ -5,6 +5,7 @@
 #include "planner/base/units.h"
 #include "planner/memory/kv_cache.h"
 #include "planner/memory/weights.h"
+#include "planner/plan/budget_values.h"
 #include "planner/plan/generate.h"
 
 static struct vp_kv_plan kv_of(const struct vp_scenario *scenario, uint32_t device) {
@@ -209,13 +210,7 @@ const char *vp_pool_reason(struct vp_ctx *ctx, const struct vp_result *out) {
                                gib(ctx, host->need.high));
     }
     case VP_REASON_BUDGET:
-        return vp_arena_printf(ctx->arena,
-                               "the scenario's own budget is exceeded: needs %s GiB, "
-                               "headroom %s%s GiB, longest context %s",
-                               gib(ctx, device->need.likely), out->headroom_bytes < 0 ? "-" : "",
-                               gib(ctx, (uint64_t)(out->headroom_bytes < 0 ? -out->headroom_bytes
-                                                                           : out->headroom_bytes)),
-                               vp_format_count(ctx->arena, out->kv.max_context));
+        return vp_budget_reason(ctx->arena, out);
     }
     return "";
 }

@@ -4,6 +4,7 @@
 
 #include "planner/base/units.h"
 #include "planner/ops/train_layout.h"
+#include "planner/plan/budget_values.h"
 #include "planner/plan/plan.h"
 
 /* ---- when it takes most, in words ---- */
@@ -75,8 +76,7 @@ static const char *reason_text(struct vp_ctx *ctx, const struct vp_result *out) 
                                gib(ctx, last->capacity_bytes), gib(ctx, last->need.low),
                                gib(ctx, last->need.high));
     case VP_REASON_BUDGET:
-        return vp_arena_printf(ctx->arena, "the scenario's own budget is exceeded: needs %s GiB",
-                               gib(ctx, out->devices[out->worst].need.likely));
+        return vp_budget_reason(ctx->arena, out);
     default:
         return "";
     }
@@ -302,6 +302,9 @@ void vp_train_answers(struct vp_ctx *ctx, struct vp_result *out) {
     set_causes(ctx, &out->training);
     out->reason_text = reason_text(ctx, out);
     set_first_order(out);
+}
+
+void vp_train_suggest(struct vp_ctx *ctx, struct vp_result *out) {
     out->suggestions = VP_NEW_ARRAY(ctx->arena, MOST, struct vp_suggestion);
     try_recompute(ctx, out);
     try_loss(ctx, out);

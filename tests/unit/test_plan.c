@@ -332,28 +332,45 @@ static void transients(void **state) {
 
 static void own_budget(void **state) {
     (void)state;
-    s->budget.memory_bytes = GIB(19);
-    s->budget.headroom_bytes = GIB(50);
-    s->budget.min_context = 4096;
+    s->budget.bound[VP_BOUND_MEMORY] = (struct vp_limit){.given = true, .value = GIB(19)};
+    s->budget.bound[VP_BOUND_HEADROOM] = (struct vp_limit){.given = true, .value = GIB(50)};
+    s->budget.bound[VP_BOUND_CONTEXT] = (struct vp_limit){.given = true, .value = 4096};
     expect(run(), VP_FITS, VP_REASON_NONE);
-    s->budget.memory_bytes = GIB(18); /* 16 MiB too little */
+    s->budget.bound[VP_BOUND_MEMORY] =
+        (struct vp_limit){.given = true, .value = GIB(18)}; /* 16 MiB too little */
     const struct vp_result *r = run();
     expect(r, VP_DOES_NOT_FIT, VP_REASON_BUDGET);
-    assert_non_null(strstr(r->reason_text, "needs 18.02 GiB, headroom 55.98 GiB"));
+    assert_non_null(
+        strstr(r->reason_text, "budget is exceeded: memory 18.02 GiB (at most 18.00 GiB)"));
     assert_int_equal(r->suggestion_count, 0); /* it is a wish, no limit of the card */
     s->measured.known[VP_M_NON_TORCH] = false;
     s->engine.rules.non_torch = (struct vp_amount){MIB(100), GIB(1), GIB(2)};
     expect(run(), VP_AT_RISK, VP_REASON_BUDGET); /* 17.1 to 19 */
-    s->budget.memory_bytes = 0;
-    s->budget.headroom_bytes = GIB(56);
+    s->budget.bound[VP_BOUND_MEMORY].given = false;
+    s->budget.bound[VP_BOUND_HEADROOM] = (struct vp_limit){.given = true, .value = GIB(56)};
+    expect(run(), VP_AT_RISK, VP_REASON_BUDGET); /* 55 to 56.9 */
+    s->budget.bound[VP_BOUND_HEADROOM].value = GIB(57);
     expect(run(), VP_DOES_NOT_FIT, VP_REASON_BUDGET);
-    s->budget.headroom_bytes = 0;
-    s->budget.min_context = 4097;
+    s->budget.bound[VP_BOUND_HEADROOM].given = false;
+    s->budget.bound[VP_BOUND_CONTEXT] = (struct vp_limit){.given = true, .value = 4097};
     expect(run(), VP_DOES_NOT_FIT, VP_REASON_BUDGET);
+    s->budget.bound[VP_BOUND_CONTEXT].given = false;
+    s->budget.component[VP_C_KV_CACHE] = (struct vp_limit){.given = true, .value = GIB(16)};
+    s->budget.bound[VP_BOUND_CONCURRENCY] = (struct vp_limit){.given = true, .value = 5000};
+    r = run();
+    expect(r, VP_DOES_NOT_FIT, VP_REASON_BUDGET);
+    assert_null(strstr(r->reason_text, "kv_cache"));
+    assert_non_null(strstr(r->reason_text, "min_concurrency"));
+    s->budget.bound[VP_BOUND_CONCURRENCY].given = false;
+    s->budget.component[VP_C_KV_CACHE].value = 1;
+    r = run();
+    expect(r, VP_DOES_NOT_FIT, VP_REASON_BUDGET);
+    assert_non_null(strstr(r->reason_text, "(at most 1 B)"));
+    s->budget.component[VP_C_KV_CACHE].given = false;
     /* the first reason is told */
-    s->budget.min_context = 0;
+    s->budget.bound[VP_BOUND_CONTEXT].given = false;
     s->serve.concurrency = 5000;
-    s->budget.headroom_bytes = 1;
+    s->budget.bound[VP_BOUND_HEADROOM] = (struct vp_limit){.given = true, .value = 1};
     expect(run(), VP_DOES_NOT_FIT, VP_REASON_CONCURRENCY);
     /* logs that contradict each other: blocks for 200 sequences in a pool of 1 GiB */
     s->serve.concurrency = 200;
@@ -361,7 +378,8 @@ static void own_budget(void **state) {
     measure(VP_M_BLOCKS, 917504);
     r = run();
     expect(r, VP_DOES_NOT_FIT, VP_REASON_BUDGET);
-    assert_non_null(strstr(r->reason_text, "headroom -2.1"));
+    assert_non_null(strstr(r->reason_text, "headroom -"));
+    assert_non_null(strstr(r->reason_text, "(at least 1 B)"));
 }
 
 /* ---- what exceeds 64 bits ---- */

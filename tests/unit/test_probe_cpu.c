@@ -11,7 +11,7 @@
 
 static struct vp_arena arena;
 static struct vp_dev device;
-static struct vp_random noise;
+static struct vp_noise noise;
 
 static int open_device(void **state) {
     (void)state;
@@ -53,7 +53,7 @@ static void put(struct operand *o, enum vp_dev_type type, uint64_t i, float v) {
 static struct operand numbers(enum vp_dev_type type, uint64_t n) {
     struct operand o = {VP_NEW_ARRAY(&arena, n + 16, float), VP_NEW_ARRAY(&arena, n, double)};
     for (uint64_t i = 0; i < n; i++)
-        put(&o, type, i, vp_random_normal(&noise));
+        put(&o, type, i, vp_noise_normal(&noise));
     return o;
 }
 

@@ -150,10 +150,10 @@ static void summaries(void **state) {
 static void normal_numbers(void **state) {
     (void)state;
     enum { N = 200000 };
-    struct vp_random random = {.state = 9}, again = {.state = 9};
+    struct vp_noise random = {.state = 9}, again = {.state = 9};
     double sum = 0, squares = 0, within = 0;
     for (int i = 0; i < N; i++) {
-        double v = (double)vp_random_normal(&random);
+        double v = (double)vp_noise_normal(&random);
         assert_true(v > -6 && v < 6);
         sum += v;
         squares += v * v;
@@ -164,7 +164,7 @@ static void normal_numbers(void **state) {
     near(within / N, 0.683, 0.01);
     random.state = 9;
     for (int i = 0; i < 10; i++)
-        assert_true(vp_random_bits(&random) == vp_random_bits(&again));
+        assert_true(vp_noise_bits(&random) == vp_noise_bits(&again));
 }
 
 int main(void) {
