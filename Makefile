@@ -104,6 +104,9 @@ UNIT_BIN     := $(UNIT_SRC:%.c=$(BUILD)/%)
 SAN_UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/san/%)
 COV_UNIT_BIN := $(UNIT_SRC:%.c=$(BUILD)/cov/%)
 FUZZ_BIN     := $(FUZZ_SRC:%.c=$(BUILD)/fuzz/%)
+# Tests that do more when LONG is set.
+LONG_TESTS    = $(shell grep -l '\<LONG\>' $(CLI_TESTS) $(ACC_TESTS))
+LONG_UNIT_BIN = $(patsubst %.c,$(BUILD)/%,$(shell grep -l '"LONG"' $(UNIT_SRC)) tests/unit/test_deploy.c)
 BENCH_BIN    := $(BENCH_SRC:%.c=$(BUILD)/%)
 
 # ---- rules ----------------------------------------------------------------------------------------
@@ -207,11 +210,13 @@ check-san: $(SAN_BIN) $(SAN_PROBE) $(SAN_UNIT_BIN) $(FAKES)/built ## The same te
 
 check-long: T := 30
 check-long: COV_GATE := --fail-under-branch 90
-check-long: memcheck find-long fuzz coverage check-kernels ## valgrind, fit against enumeration, 30 s of each fuzz target, 90 % branch coverage of the memory path, GPU kernels
+check-long: memcheck find-long tests-long fuzz coverage ## valgrind, fit against enumeration, the long halves of tests, 30 s of each fuzz target, 90 % branch coverage of the memory path
 
-check-kernels: all
-	@LONG=1 VRAMPLAN='$(abspath $(BIN))' $(RUN_TESTS) tests/cli/kernels.t tests/cli/gpu-faults.t \
-	    tests/accuracy/probe.t tests/accuracy/import-log.t tests/accuracy/log-refit.t tests/accuracy/calibrate.t
+tests-long: all $(LONG_UNIT_BIN) $(FAKES)/built ## The tests that have a long half, with it: GPU kernels, queueing theory to 1 %, pages in a browser, a local Slurm, ...
+	@LONG=1 TEST_TIMEOUT=900 VP_DEPLOY_ROUNDS=10 VRAMPLAN='$(abspath $(BIN))' $(RUN_TESTS) $(LONG_UNIT_BIN) $(LONG_TESTS)
+
+check-kernels: all ## The compiled GPU kernels against their source, byte by byte
+	@LONG=1 VRAMPLAN='$(abspath $(BIN))' $(RUN_TESTS) tests/cli/kernels.t
 
 find-long: $(BUILD)/tests/unit/test_find ## fit against enumeration on 200 random scenarios
 	@VP_FIND_ROUNDS=200 $<
@@ -312,7 +317,7 @@ format: ## Lay out all C files with clang-format
 	clang-format -i $(C_FILES)
 
 tidy: need-libraries ## Run clang-tidy (settings in .clang-tidy) on the product's C files
-	clang-tidy --quiet $(LIB_SRC) $(CLI_SRC) $(filter-out probe/kernels/%,$(PROBE_SRC)) -- $(ALL_CFLAGS)
+	clang-tidy --quiet $(LIB_SRC) $(CLI_SRC) $(TUI_SRC) $(TERM_SRC) $(filter-out probe/kernels/%,$(PROBE_SRC)) -- $(ALL_CFLAGS)
 
 clean: ## Remove everything that was built
 	rm -rf $(BUILD) $(BIN) $(PROBE_BIN)
@@ -320,5 +325,5 @@ clean: ## Remove everything that was built
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
 
-.PHONY: all docs kernels check check-kernels check-san check-long memcheck find-long layers golden fuzz coverage bench install uninstall \
+.PHONY: all docs kernels check check-kernels check-san check-long memcheck find-long tests-long layers golden fuzz coverage bench install uninstall \
         dist format tidy clean help need-libraries need-cmocka FORCE

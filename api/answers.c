@@ -1,5 +1,6 @@
 #include "api/answers.h"
 
+#include "api/slo.h"
 #include "reports/report.h"
 
 enum vp_exit vp_exit_of_both(enum vp_exit a, enum vp_exit b) {
@@ -68,6 +69,8 @@ static void plan_scenario(const struct vp_ctx *outer, struct vp_answers *answers
     if (read->scenario) {
         answer.result = VP_NEW(ctx.arena, struct vp_result);
         answer.status = vp_plan_run(&ctx, answer.result, read->scenario);
+        if (answer.status == VP_OK)
+            vp_slo_note(&ctx, answer.result);
     }
     if (answer.status != VP_OK)
         answer.result = NULL;

@@ -163,6 +163,8 @@ static void take_value(struct vp_ctx *ctx, struct vp_args *args, enum vp_option 
     args->given[args->given_count++] = (struct vp_given){option, value};
     if (option == VP_OPTION_FORMAT)
         args->format = (enum vp_format)choice;
+    if (option == VP_OPTION_GATE_FORMAT && vp_text_eq(value, "json"))
+        args->format = VP_FORMAT_JSON;
     if (option == VP_OPTION_COLOR)
         args->colour = (enum vp_colour)choice;
 }
@@ -200,8 +202,6 @@ static void take_option(struct vp_ctx *ctx, struct vp_args *args, enum vp_option
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "'%s' has no option --%s", command,
                     info->name);
         vp_diag_hint(ctx->diags, "its options: vramplan %s --help", command);
-    } else if (info->group == VP_GROUP_LATER) {
-        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--%s is not in this version", info->name);
     } else if (value && !*value) {
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--%s needs a value: %s", info->name,
                     info->value);
@@ -266,10 +266,18 @@ static void report_missing_value(struct vp_ctx *ctx, int found) {
                 vp_options[option].name, vp_options[option].value);
 }
 
+/* Two commands may have an option of one name with other values: --format, --only. */
+static enum vp_option option_of_command(enum vp_option found, enum vp_command command) {
+    for (enum vp_option i = 0; i < VP_OPTION_COUNT; i++)
+        if (vp_option_is_for(i, command) && vp_text_eq(vp_options[i].name, vp_options[found].name))
+            return i;
+    return found;
+}
+
 /* getopt accepts abbreviations; they are refused, because a later version's option would change
  * what a script means. */
 static void take_long(struct vp_ctx *ctx, struct vp_args *args, const char *word, int found) {
-    enum vp_option option = (enum vp_option)(found - FIRST_LONG);
+    enum vp_option option = option_of_command((enum vp_option)(found - FIRST_LONG), args->command);
     if (vp_text_eq(long_name(ctx, word), vp_options[option].name))
         take_option(ctx, args, option, optarg);
     else
@@ -302,11 +310,40 @@ static void check_operands(struct vp_ctx *ctx, const struct vp_args *args) {
             bad_option(ctx, "'-' (standard input) is given twice");
         stdin_taken = true;
     }
-    const char *output = args->value[VP_OPTION_OUTPUT];
-    for (size_t i = 0; output && i < args->operand_count; i++)
-        if (same_file(output, args->operands[i]))
+}
+
+static bool is_output(enum vp_option option) {
+    return vp_options[option].group == VP_GROUP_OUTPUT &&
+           vp_text_eq(vp_options[option].value, "FILE");
+}
+
+static bool is_input(const struct vp_args *args, const char *output) {
+    bool found = false;
+    for (size_t i = 0; i < args->operand_count; i++)
+        found |= same_file(output, args->operands[i]);
+    for (size_t i = 0; i < args->setting_count; i++)
+        if (vp_text_eq(args->settings[i].path, "serve.trace") ||
+            vp_text_eq(args->settings[i].path, "calibration"))
+            found |= same_file(output, args->settings[i].value);
+    return found;
+}
+
+/* No file that is written replaces an input, or another one of the same run. */
+static void check_outputs(struct vp_ctx *ctx, const struct vp_args *args) {
+    for (size_t i = 0; i < args->given_count; i++) {
+        const struct vp_given *a = &args->given[i];
+        if (!is_output(a->option))
+            continue;
+        if (is_input(args, a->value))
             vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "the result would replace the input %s",
-                        output);
+                        a->value);
+        for (size_t j = 0; j < i; j++) {
+            const struct vp_given *b = &args->given[j];
+            if (a->option != b->option && is_output(b->option) && same_file(a->value, b->value))
+                vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "--%s and --%s are both to write %s",
+                            vp_options[b->option].name, vp_options[a->option].name, a->value);
+        }
+    }
 }
 
 static void read_words(struct vp_ctx *ctx, struct vp_args *args, int count, char **argv) {
@@ -355,5 +392,6 @@ enum vp_status vp_args_read(struct vp_ctx *ctx, struct vp_args *out, enum vp_com
     read_words(ctx, out, count + 1, argv);
     check_format(ctx, out);
     check_operands(ctx, out);
+    check_outputs(ctx, out);
     return ctx->diags->errors == errors ? VP_OK : VP_ERR_INPUT;
 }

@@ -6,7 +6,7 @@
 #include "cli/import_recipe.h"
 #include "cli/json_node.h"
 #include "cli/output.h"
-#include "cli/yaml_writer.h"
+#include "api/yaml_writer.h"
 #include "planner/base/units.h"
 #include "planner/import/document.h"
 #include "planner/import/engine_profile.h"

@@ -6,7 +6,7 @@
 #include "cli/args.h"
 #include "cli/log_report.h"
 #include "cli/output.h"
-#include "cli/yaml_writer.h"
+#include "api/yaml_writer.h"
 #include "planner/doc/yaml.h"
 #include "planner/import/input.h"
 #include "planner/import/log_reader.h"

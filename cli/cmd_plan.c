@@ -3,6 +3,8 @@
 #include "cli/args.h"
 #include "cli/emit.h"
 #include "cli/output.h"
+#include "cli/plan_charts.h"
+#include "cli/plot.h"
 #include "reports/report.h"
 
 /* ---- rendering ---- */
@@ -16,12 +18,10 @@ static void render_csv(struct vp_buf *out, const struct vp_answers *answers) {
 
 static void render_text(struct vp_buf *out, const struct vp_answers *answers,
                         const struct vp_args *args, bool explain) {
-    struct vp_report_options options = {.colour = vp_output_colour(args),
-                                        .utf8 = vp_output_utf8(args),
-                                        .width = vp_output_width(args),
-                                        .verbose = args->value[VP_OPTION_VERBOSE],
-                                        .heading = answers->count > 1};
+    struct vp_report_options options = vp_output_options(args);
     bool first = true;
+
+    options.heading = answers->count > 1;
     for (size_t i = 0; i < answers->count; i++) {
         if (!answers->items[i].result)
             continue;
@@ -80,9 +80,19 @@ static void show_diagnostics(struct vp_ctx *ctx, const struct vp_answers *answer
     vp_output_diagnostics(ctx, all, least, args);
 }
 
+/* The drawing of the answers, behind them. */
+static enum vp_exit plot(struct vp_ctx *ctx, const struct vp_args *args,
+                         const struct vp_answers *answers) {
+    const struct vp_chart *chart = vp_plan_chart_asked(ctx, answers, args);
+    return vp_exit_of_status(chart ? vp_plot_draw(ctx, args, chart, args->format != VP_FORMAT_TEXT)
+                                   : VP_ERR_INPUT);
+}
+
 static int run(struct vp_ctx *ctx, const struct vp_args *args, bool explain) {
     struct vp_answers answers = {0};
     struct vp_buf out = {.arena = ctx->arena};
+    if (!vp_plan_chart_check(ctx, args))
+        return vp_output_failure(ctx, args, VP_ERR_INPUT);
     for (size_t i = 0; i < args->operand_count; i++)
         vp_answers_add(ctx, &answers, args->operands[i], args->settings, args->setting_count);
     enum vp_exit code = vp_answers_exit(&answers);
@@ -91,7 +101,10 @@ static int run(struct vp_ctx *ctx, const struct vp_args *args, bool explain) {
         return (int)code; /* nothing to write: a file of an earlier run stays */
     render(&out, &answers, args, explain);
     enum vp_status status = vp_output_write(ctx, &out, args->value[VP_OPTION_OUTPUT]);
-    return (int)vp_exit_of_both(code, vp_exit_of_status(status));
+    code = vp_exit_of_both(code, vp_exit_of_status(status));
+    if (args->value[VP_OPTION_PLOT] && vp_answers_have_result(&answers))
+        code = vp_exit_of_both(code, plot(ctx, args, &answers));
+    return (int)code;
 }
 
 /* Only the verdict is wanted: notes of the plan are not shown. */

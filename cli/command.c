@@ -10,8 +10,9 @@ const struct vp_command_info vp_commands[VP_COMMAND_COUNT] = {
 };
 
 #define ON(command) (UINT32_C(1) << VP_COMMAND_##command)
-#define ON_PLANS (ON(FIT) | ON(PLAN) | ON(EXPLAIN) | ON(TIMELINE) | ON(CHECKPOINT) | ON(SWEEP) |      \
-                  ON(IMPORT_LOG))
+#define ON_PLANS                                                                                   \
+    (ON(FIT) | ON(PLAN) | ON(EXPLAIN) | ON(TIMELINE) | ON(CHECKPOINT) | ON(SWEEP) |                \
+     ON(IMPORT_LOG) | ON(SIMULATE) | ON(DIFF) | ON(TUI) | ON(REPORT) | ON(GATE))
 #define ON_ALL UINT32_MAX
 
 const struct vp_option_info vp_options[VP_OPTION_COUNT] = {

@@ -25,17 +25,11 @@ enum vp_option {
     VP_OPTION_COUNT
 };
 
-enum vp_option_group {
-    VP_GROUP_SCENARIO,
-    VP_GROUP_OUTPUT,
-    VP_GROUP_GENERAL,
-    VP_GROUP_HIDDEN,
-    VP_GROUP_LATER
-};
+enum vp_option_group { VP_GROUP_SCENARIO, VP_GROUP_OUTPUT, VP_GROUP_GENERAL, VP_GROUP_HIDDEN };
 
 struct vp_command_info {
     const char *name;
-    int (*run)(struct vp_ctx *ctx, const struct vp_args *args); /* NULL: in a later version */
+    int (*run)(struct vp_ctx *ctx, const struct vp_args *args);
     const char *arguments, *meaning;
 };
 

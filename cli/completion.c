@@ -11,28 +11,40 @@ static void add_choices(struct vp_buf *out, const char *choices) {
 }
 
 static void add_commands(struct vp_buf *out) {
-    bool first = true;
-    for (enum vp_command i = 0; i < VP_COMMAND_COUNT; i++) {
-        if (vp_commands[i].run)
-            vp_buf_printf(out, "%s%s", first ? "" : " ", vp_commands[i].name);
-        first = first && !vp_commands[i].run;
-    }
+    for (enum vp_command i = 0; i < VP_COMMAND_COUNT; i++)
+        vp_buf_printf(out, "%s%s", i ? " " : "", vp_commands[i].name);
 }
 
 static bool is_offered(enum vp_option option) { return vp_options[option].group < VP_GROUP_HIDDEN; }
 
-/* "--output|-o)" */
-static void add_pattern(struct vp_buf *out, const struct vp_option_info *info) {
-    vp_buf_printf(out, "    --%s", info->name);
+/* Two commands have options of that name, with other values. */
+static bool is_double(enum vp_option option) {
+    for (enum vp_option i = 0; i < VP_OPTION_COUNT; i++)
+        if (i != option && vp_text_eq(vp_options[i].name, vp_options[option].name))
+            return true;
+    return false;
+}
+
+/* *" --output" | *" -o") or "gate --format") */
+static void add_pattern(struct vp_buf *out, enum vp_option option) {
+    const struct vp_option_info *info = &vp_options[option];
+    const char *before = "    ";
+    for (enum vp_command i = 0; i < VP_COMMAND_COUNT && is_double(option); i++)
+        if (vp_option_is_for(option, i)) {
+            vp_buf_printf(out, "%s\"%s --%s\"", before, vp_commands[i].name, info->name);
+            before = " | ";
+        }
+    if (!is_double(option))
+        vp_buf_printf(out, "    *\" --%s\"", info->name);
     if (info->letter)
-        vp_buf_printf(out, " | -%c", info->letter);
+        vp_buf_printf(out, " | *\" -%c\"", info->letter);
     vp_buf_add(out, ")\n");
 }
 
 /* What stands after an option that takes a value. */
 static void add_value_case(struct vp_buf *out, enum vp_option option) {
     const struct vp_option_info *info = &vp_options[option];
-    add_pattern(out, info);
+    add_pattern(out, option);
     if (strchr(info->value, '|')) {
         vp_buf_add(out, "        words='");
         add_choices(out, info->value);
@@ -48,7 +60,7 @@ static void add_value_case(struct vp_buf *out, enum vp_option option) {
 }
 
 static void add_values(struct vp_buf *out) {
-    vp_buf_add(out, "    case $previous in\n");
+    vp_buf_add(out, "    case \"$command $previous\" in\n");
     for (enum vp_option i = 0; i < VP_OPTION_COUNT; i++)
         if (is_offered(i) && vp_options[i].value)
             add_value_case(out, i);
@@ -108,8 +120,7 @@ void vp_help_completion(struct vp_buf *out) {
     vp_buf_add(out, "    if [[ $value == no ]]; then\n"
                     "        case $command in\n");
     for (enum vp_command i = 0; i < VP_COMMAND_COUNT; i++)
-        if (vp_commands[i].run)
-            add_command_case(out, i);
+        add_command_case(out, i);
     vp_buf_add(
         out,
         "        esac\n"

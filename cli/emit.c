@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/json_node.h"
-#include "cli/yaml_writer.h"
+#include "api/yaml_writer.h"
 #include "planner/import/document.h"
 #include "planner/import/wording.h"
 #include "reports/llama_command.h"

@@ -117,10 +117,8 @@ void vp_help_overview(struct vp_buf *out) {
                     "Commands\n");
     for (enum vp_command i = 0; i < VP_COMMAND_COUNT; i++) {
         const struct vp_command_info *info = &vp_commands[i];
-        if (info->run)
-            add_row(out, LEFT + WIDEST_NAME + GAP,
-                    vp_arena_printf(out->arena, "%s %s", info->name, info->arguments),
-                    info->meaning);
+        add_row(out, LEFT + WIDEST_NAME + GAP,
+                vp_arena_printf(out->arena, "%s %s", info->name, info->arguments), info->meaning);
     }
     add_pairs(out, "An INPUT is", LEFT + WIDEST_NAME + GAP, vp_help_inputs);
     vp_buf_add(out, "\nOptions of plan and explain");

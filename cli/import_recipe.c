@@ -1,6 +1,6 @@
 #include "cli/import_recipe.h"
 
-#include "cli/yaml_writer.h"
+#include "api/yaml_writer.h"
 #include "planner/base/text.h"
 #include "planner/import/document.h"
 #include "reports/layout.h"

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/yaml_writer.h"
+#include "api/yaml_writer.h"
 #include "planner/base/units.h"
 #include "reports/report.h"
 

@@ -23,19 +23,11 @@ static bool looks_like_input(struct vp_ctx *ctx, const char *word) {
     return word[0] == '-' || strpbrk(word, "/.#") || vp_io_kind(ctx, word) != VP_FILE_NONE;
 }
 
-static enum vp_status refuse_later(struct vp_ctx *ctx, enum vp_command command) {
-    vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "'%s' is not in this version",
-                vp_commands[command].name);
-    vp_diag_hint(ctx->diags, "the commands of this version: vramplan help");
-    return VP_ERR_INPUT;
-}
-
 static enum vp_status refuse_unknown(struct vp_ctx *ctx, const char *word,
                                      enum vp_command nearest) {
-    const struct vp_command_info *info = &vp_commands[nearest];
     vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "unknown command '%s'", word);
-    vp_diag_hint(ctx->diags, "did you mean '%s'%s? A model or file of that name: vramplan plan %s",
-                 info->name, info->run ? "" : ", which is not in this version", word);
+    vp_diag_hint(ctx->diags, "did you mean '%s'? A model or file of that name: vramplan plan %s",
+                 vp_commands[nearest].name, word);
     return VP_ERR_INPUT;
 }
 
@@ -50,25 +42,36 @@ static enum vp_status find_command(struct vp_ctx *ctx, struct line *out, int arg
         command = looks_like_input(ctx, argv[1]) ? command : vp_command_nearest(argv[1]);
         return command == VP_COMMAND_COUNT ? VP_OK : refuse_unknown(ctx, argv[1], command);
     }
-    if (!vp_commands[command].run)
-        return refuse_later(ctx, command);
     *out = (struct line){command, true, argc - 2, argv + 2};
     return VP_OK;
 }
 
-/* How many operands a command takes stands in its row: "INPUT", "INPUT...", "[INPUT]", "". */
+/* Operands of a row without "..." and brackets. */
+static size_t count_words(const char *arguments) {
+    size_t words = *arguments != '\0';
+    for (; *arguments; arguments++)
+        words += *arguments == ' ';
+    return words;
+}
+
+/* How many operands a command takes stands in its row: "INPUT", "INPUT...", "[INPUT]", "OLD NEW",
+ * "". */
 static enum vp_status check_arguments(struct vp_ctx *ctx, const struct vp_args *args) {
     const struct vp_command_info *info = &vp_commands[args->command];
     bool optional = info->arguments[0] == '[' || args->value[VP_OPTION_CHAIN];
-    size_t least = optional || !*info->arguments ? 0 : 1;
-    size_t most = strstr(info->arguments, "...") ? SIZE_MAX : *info->arguments ? 1 : 0;
+    size_t words = count_words(info->arguments);
+    size_t least = optional ? 0 : words;
+    size_t most = strstr(info->arguments, "...") ? SIZE_MAX : words;
     if (args->operand_count < least)
-        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL, "'%s' needs an argument: %s", info->name,
-                    info->arguments);
+        vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
+                    least > 1 ? "'%s' needs two arguments: %s" : "'%s' needs an argument: %s",
+                    info->name, info->arguments);
     else if (args->operand_count > most)
         vp_diag_add(ctx->diags, VP_D_BAD_OPTION, NULL,
-                    most ? "'%s' takes one argument: %s" : "'%s' takes no argument%s", info->name,
-                    info->arguments);
+                    most > 1 ? "'%s' takes two arguments: %s"
+                    : most   ? "'%s' takes one argument: %s"
+                             : "'%s' takes no argument%s",
+                    info->name, info->arguments);
     else
         return VP_OK;
     vp_diag_hint(ctx->diags, "how to use it: vramplan %s --help", info->name);

@@ -48,8 +48,6 @@ static const char *commands_of(struct vp_arena *arena, enum vp_option option) {
     struct vp_buf names = {.arena = arena};
     bool all = true;
     for (enum vp_command i = 0; i < VP_COMMAND_COUNT; i++) {
-        if (!vp_commands[i].run)
-            continue;
         if (!vp_option_is_for(option, i))
             all = false;
         else
@@ -112,8 +110,7 @@ void vp_help_man(struct vp_buf *out) {
     add_head(out);
     vp_buf_add(out, ".SH COMMANDS\n");
     for (enum vp_command i = 0; i < VP_COMMAND_COUNT; i++)
-        if (vp_commands[i].run)
-            add_tagged(out, vp_commands[i].name, vp_commands[i].arguments, vp_commands[i].meaning);
+        add_tagged(out, vp_commands[i].name, vp_commands[i].arguments, vp_commands[i].meaning);
     add_pairs(out, "INPUTS", vp_help_inputs);
     vp_buf_add(out, ".SH OPTIONS\n");
     add_options(out, "What it is planned for (plan, explain)", VP_GROUP_SCENARIO);

@@ -167,6 +167,13 @@ struct vp_page vp_output_page(const struct vp_args *args, struct vp_buf *out) {
                             .utf8 = vp_output_utf8(args)};
 }
 
+struct vp_report_options vp_output_options(const struct vp_args *args) {
+    return (struct vp_report_options){.width = vp_output_width(args),
+                                      .colour = vp_output_colour(args),
+                                      .utf8 = vp_output_utf8(args),
+                                      .verbose = args->value[VP_OPTION_VERBOSE]};
+}
+
 void vp_output_diagnostics(struct vp_ctx *ctx, const struct vp_diags *diags, enum vp_severity least,
                            const struct vp_args *args) {
     struct vp_diags *shown = VP_NEW(ctx->arena, struct vp_diags);

@@ -8,6 +8,7 @@
 #include "planner/base/json_writer.h"
 #include "planner/base/text.h"
 #include "reports/layout.h"
+#include "reports/report.h"
 
 /* Before anything else is opened: a closed standard stream must not become a file that is written
  * to, and a reader that went away must show as a failed write. False: the environment failed. */
@@ -31,6 +32,8 @@ bool vp_output_utf8(const struct vp_args *args);
 int vp_output_width(const struct vp_args *args);
 /* A page that looks so. */
 struct vp_page vp_output_page(const struct vp_args *args, struct vp_buf *out);
+/* The same for a renderer, with --verbose; no heading. */
+struct vp_report_options vp_output_options(const struct vp_args *args);
 
 /* Diagnostics that are at least that severe, to standard error. Trouble there
  * cannot be told anywhere. */

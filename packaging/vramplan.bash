@@ -10,7 +10,7 @@ _vramplan() {
     local current=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
     local command=plan words= files=no value=yes
-    local commands='plan explain import list help fit checkpoint timeline sweep merge calibrate probe device import-log doctor'
+    local commands='plan explain import list help fit checkpoint timeline simulate sweep merge calibrate probe device import-log doctor gate diff report tui'
 
     # "--format=json" comes as three words.
     if [[ $current == = ]]; then
@@ -22,134 +22,206 @@ _vramplan() {
         command=${COMP_WORDS[1]}
     fi
 
-    case $previous in
-    --gpu)
+    case "$command $previous" in
+    *" --gpu")
         words=$(_vramplan_list gpus)
         ;;
-    --fits-on)
+    *" --fits-on")
         words=$(_vramplan_list gpus)
         ;;
-    --count)
+    *" --count")
         ;;
-    --engine)
+    *" --engine")
         words=$(_vramplan_list engines)
         ;;
-    --tp)
+    *" --tp")
         ;;
-    --pp)
+    *" --pp")
         ;;
-    --weights)
+    *" --weights")
         ;;
-    --kv-cache)
+    *" --kv-cache")
         ;;
-    --context)
+    *" --context")
         ;;
-    --concurrency)
+    *" --concurrency")
         ;;
-    --batch)
+    *" --batch")
         ;;
-    --seq)
+    *" --seq")
         ;;
-    --calibration)
+    *" --calibration")
         files=yes
         ;;
-    --from-command)
+    *" --from-command")
         ;;
-    --set)
+    *" --set")
         ;;
-    --chain)
+    *" --chain")
         files=yes
         ;;
-    --budget)
+    *" --budget")
         ;;
-    --class)
+    *" --class")
         words='a b d e c0 c pp'
         ;;
-    --inflight)
+    *" --inflight")
         ;;
-    --format)
+    "plan --format" | "explain --format" | "import --format" | "list --format" | "fit --format" | "checkpoint --format" | "timeline --format" | "simulate --format" | "sweep --format" | "calibrate --format" | "probe --format" | "device --format" | "import-log --format" | "doctor --format" | "diff --format" | "report --format" | "tui --format")
         words='text json csv markdown'
         ;;
-    --frontier)
+    "gate --format")
+        words='text json junit sarif gitlab markdown'
+        ;;
+    *" --base")
+        ;;
+    *" --base-dir")
+        ;;
+    "gate --only")
+        ;;
+    *" --date")
+        ;;
+    *" --at-risk")
+        words='inconclusive fail warn likely'
+        ;;
+    *" --json")
         files=yes
         ;;
-    --maximize)
+    *" --junit")
+        files=yes
+        ;;
+    *" --sarif")
+        files=yes
+        ;;
+    *" --gitlab")
+        files=yes
+        ;;
+    "gate --markdown")
+        files=yes
+        ;;
+    *" --metrics")
+        files=yes
+        ;;
+    *" --annotations")
+        words='github none'
+        ;;
+    *" --reason")
+        ;;
+    *" --frontier")
+        files=yes
+        ;;
+    *" --maximize")
         words='context layers slots concurrency batch'
         ;;
-    --minimize)
+    *" --minimize")
         words='gpus cost'
         ;;
-    --price)
+    *" --price")
         ;;
-    --slo)
+    *" --slo")
         ;;
-    --keep)
+    *" --keep")
         ;;
-    --phase)
+    *" --phase")
         ;;
-    --fit-target)
+    *" --fit-target")
         ;;
-    --scenario)
+    *" --scenario")
         files=yes
         ;;
-    --measured-out)
+    *" --measured-out")
         files=yes
         ;;
-    --profile-out)
+    *" --profile-out")
         files=yes
         ;;
-    --profile)
+    *" --profile")
         files=yes
         ;;
-    --check)
+    *" --check")
         ;;
-    --choose-shapes)
+    *" --choose-shapes")
         ;;
-    --serving-class)
+    *" --serving-class")
         ;;
-    --release)
+    *" --release")
         ;;
-    --source)
+    *" --source")
         ;;
-    --vary)
+    *" --vary")
         ;;
-    --where)
+    *" --where")
         ;;
-    --objectives)
+    *" --objectives")
         ;;
-    --shard)
+    *" --trace")
+        files=yes
         ;;
-    --threads)
+    *" --arrivals")
         ;;
-    --what-if)
+    *" --duration")
         ;;
-    --backend)
+    *" --warmup")
+        ;;
+    *" --seeds")
+        ;;
+    *" --seed")
+        ;;
+    *" --rate-scale")
+        ;;
+    *" --time-scale")
+        ;;
+    *" --window")
+        ;;
+    *" --shard")
+        ;;
+    *" --threads")
+        ;;
+    *" --what-if")
+        ;;
+    *" --backend")
         words='hip cuda cpu fake'
         ;;
-    --only)
+    "probe --only")
         ;;
-    --verify)
+    *" --verify")
         ;;
-    --samples)
+    *" --samples")
         ;;
-    --stage)
+    *" --stage")
         ;;
-    --plot)
+    *" --plot")
         files=yes
         ;;
-    --chrome-trace)
+    *" --chart")
+        ;;
+    *" --chrome-trace")
         files=yes
         ;;
-    --csv)
+    *" --html")
         files=yes
         ;;
-    --output | -o)
+    "report --markdown")
         files=yes
         ;;
-    --color)
+    *" --csv")
+        files=yes
+        ;;
+    *" --keys")
+        files=yes
+        ;;
+    *" --size")
+        ;;
+    *" --theme")
+        words='dark light mono'
+        ;;
+    *" --output" | *" -o")
+        files=yes
+        ;;
+    *" --color")
         words='auto always never'
         ;;
-    --emit)
+    *" --emit")
         ;;
     *)
         value=no
@@ -158,11 +230,11 @@ _vramplan() {
     if [[ $value == no ]]; then
         case $command in
         plan)
-            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --explain --format --output --color --emit --verbose --help --version'
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --explain --format --plot --chart --output --color --emit --verbose --help --version'
             [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
             ;;
         explain)
-            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --output --color --verbose --help --version'
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --plot --chart --output --color --verbose --help --version'
             [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
             ;;
         import)
@@ -178,7 +250,7 @@ _vramplan() {
             [[ $current == -* ]] || words=$commands
             ;;
         fit)
-            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --maximize --minimize --price --slo --keep --pack --phase --fit-target --output --color --emit --verbose --help --version'
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --maximize --minimize --price --slo --keep --pack --phase --fit-target --trace --arrivals --duration --warmup --seeds --seed --rate-scale --time-scale --shard --threads --plot --output --color --emit --verbose --help --version'
             [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
             ;;
         checkpoint)
@@ -189,8 +261,12 @@ _vramplan() {
             words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --stage --plot --chrome-trace --csv --output --color --verbose --help --version'
             [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
             ;;
+        simulate)
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --slo --trace --arrivals --duration --warmup --seeds --seed --rate-scale --time-scale --window --threads --plot --chrome-trace --csv --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
         sweep)
-            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --vary --where --latency --pareto --objectives --shard --threads --restart --plot --output --color --verbose --help --version'
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --vary --where --latency --pareto --objectives --shard --threads --restart --plot --chart --output --color --verbose --help --version'
             [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
             ;;
         merge)
@@ -215,6 +291,22 @@ _vramplan() {
             ;;
         doctor)
             words='--gpu --format --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        gate)
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --base --base-dir --only --date --at-risk --json --junit --sarif --gitlab --markdown --metrics --annotations --init --self-test --update --reason --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        diff)
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        report)
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --html --markdown --csv --output --color --verbose --help --version'
+            [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
+            ;;
+        tui)
+            words='--gpu --count --engine --tp --pp --weights --kv-cache --context --concurrency --batch --seq --calibration --from-command --set --format --keys --size --dump --ascii --no-mouse --theme --output --color --verbose --help --version'
             [[ $current == -* ]] || { words=$(_vramplan_list models); files=yes; }
             ;;
         esac

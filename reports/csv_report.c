@@ -1,7 +1,9 @@
 /* One line per scenario for spreadsheets. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
+#include "planner/base/units.h"
 #include "reports/report.h"
 #include "reports/words.h"
 
@@ -26,6 +28,11 @@ void vp_report_csv_cell(struct vp_buf *out, const char *text) {
     for (; *text; text++)
         vp_buf_add_n(out, *text == '"' ? "\"\"" : text, *text == '"' ? 2 : 1);
     vp_buf_add(out, "\"");
+}
+
+void vp_report_csv_number(struct vp_buf *out, double v) {
+    if (isfinite(v))
+        vp_buf_add(out, vp_format_real(out->arena, round(v * 1e6) / 1e6));
 }
 
 /* Nothing where no likely figure is known. */

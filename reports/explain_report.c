@@ -165,6 +165,12 @@ static void explain_device(const struct vp_page *page, const struct vp_result *r
     explain_total(page, result, index);
 }
 
+static void legend_of(const struct vp_page *page, enum vp_formula formula) {
+    vp_page_printf(page, 0, DEEP, "%s (%s) from: %s. Leaves out: %s.", vp_formula_id(formula),
+                   vp_confidence_name(vp_formula_kind(formula)), vp_formula_source(formula),
+                   vp_formula_leaves_out(formula));
+}
+
 /* The formulas that were used, in the order of their list. */
 static void legend(const struct vp_page *page, const struct vp_result *result) {
     bool used[VP_FORMULA_COUNT] = {false};
@@ -172,14 +178,9 @@ static void legend(const struct vp_page *page, const struct vp_result *result) {
         used[result->ledger.rows[i].formula] = true;
     vp_buf_add(page->out, "\n");
     vp_page_title(page, "-- formulas --");
-    for (int f = 0; f < VP_FORMULA_COUNT; f++) {
-        enum vp_formula formula = (enum vp_formula)f;
-        if (!used[f])
-            continue;
-        vp_page_printf(page, 0, DEEP, "%s (%s) from: %s. Leaves out: %s.", vp_formula_id(formula),
-                       vp_confidence_name(vp_formula_kind(formula)), vp_formula_source(formula),
-                       vp_formula_leaves_out(formula));
-    }
+    for (int f = 0; f < VP_FORMULA_COUNT; f++)
+        if (used[f])
+            legend_of(page, (enum vp_formula)f);
 }
 
 static const char *origin_text(struct vp_arena *arena, const struct vp_source *source) {
@@ -255,6 +256,33 @@ static void scenario_table(const struct vp_page *page, const struct vp_result *r
     arguments(page, "engine.args", scenario->engine.args, scenario->engine.arg_count);
     arguments(page, "engine.env", scenario->engine.env, scenario->engine.env_count);
     measured(page, scenario);
+}
+
+void vp_report_explain_component(struct vp_buf *out, const struct vp_result *result,
+                                 uint32_t device, enum vp_component component,
+                                 const struct vp_report_options *options) {
+    struct vp_page page = vp_section_page(out, options);
+    explain_component(&page, result, device, component);
+}
+
+void vp_report_explain_row(struct vp_buf *out, const struct vp_result *result,
+                           const struct vp_row *row, const struct vp_report_options *options) {
+    struct vp_page page = vp_section_page(out, options);
+    struct vp_arena *arena = out->arena;
+    const struct vp_device *device = &result->devices[row->device];
+    struct vp_amount all = device->component[row->component];
+    const char *name = vp_words_component(arena, row->component);
+    if (options && options->width > 0) /* part of something, so it may be narrow */
+        page.width = options->width;
+    vp_page_printf(&page, 0, DEEP, "%s of %s (%s)", name, device->id,
+                   vp_component_meaning(row->component));
+    explain_row(&page, row);
+    vp_buf_add(out, "\n");
+    legend_of(&page, row->formula);
+    vp_buf_add(out, "\n");
+    vp_page_printf(&page, 0, DEEP, "%s of %s at the peak: %s bytes = %s GiB (%s)", name, device->id,
+                   vp_format_count(arena, all.likely), vp_format_gib(arena, all.likely, 2),
+                   vp_confidence_name(device->confidence[row->component]));
 }
 
 void vp_report_explain(struct vp_buf *out, const struct vp_result *result,

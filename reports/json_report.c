@@ -1,4 +1,5 @@
 /* The result as JSON, schema "vramplan.result/1": conversion only, nothing is computed here. */
+#include <math.h>
 #include <string.h>
 
 #include "planner/base/units.h"
@@ -13,6 +14,10 @@
 static double gib(uint64_t bytes) {
     unsigned __int128 millionths = ((unsigned __int128)bytes * 1000000 + (1U << 29)) >> 30;
     return (double)(uint64_t)millionths / 1e6;
+}
+
+void vp_report_json_number(struct vp_json *json, const char *key, double v) {
+    vp_json_key_real(json, key, isfinite(v) ? round(v * 1e6) / 1e6 : v);
 }
 
 static double from_milli(uint64_t milli) { return (double)milli / 1000.0; }

@@ -27,7 +27,7 @@ struct line {
     bool is_rate;
 };
 
-enum { LINES = 5 };
+enum { LINES = VP_LATENCY_LINES };
 
 /* Nothing interrupts the iterations. */
 static bool is_same(const struct vp_estimate *step, const struct vp_estimate *tpot) {
@@ -149,6 +149,26 @@ static void say_silence(const struct vp_page *page, const struct vp_result *resu
     vp_buf_add(page->out, "\n");
     vp_page_spaces(page, INDENT);
     vp_page_printf(page, INDENT, 2 * INDENT, "no speed is given: %s", result->latency.why);
+}
+
+uint32_t vp_latency_lines(struct vp_arena *arena, struct vp_latency_line out[VP_LATENCY_LINES],
+                          const struct vp_result *result) {
+    struct line lines[LINES];
+    uint32_t count = lines_of(lines, result);
+
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = (struct vp_latency_line){lines[i].label, likely(arena, &lines[i]),
+                                          interval(arena, &result->latency, &lines[i])};
+    return count;
+}
+
+const char *vp_latency_basis(struct vp_arena *arena, const struct vp_result *result) {
+    struct line lines[LINES];
+    uint32_t count = lines_of(lines, result);
+
+    if (count > 0)
+        return basis_words(arena, result, weakest(lines, count));
+    return runs(result) ? result->latency.why : NULL;
 }
 
 void vp_latency_section(const struct vp_page *page, const struct vp_result *result) {

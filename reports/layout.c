@@ -21,7 +21,7 @@ static bool within(const struct range *ranges, size_t count, uint32_t c) {
 
 /* Cells of one character. wcwidth() would depend on the locale; the ranges are those of East Asian
  * Width W and F (Unicode annex 11) and of combining marks, rounded to whole blocks. */
-static int char_cells(uint32_t c) {
+int vp_char_cells(uint32_t c) {
     static const struct range NONE[] = {{0x0300, 0x036F}, {0x1AB0, 0x1AFF}, {0x1DC0, 0x1DFF},
                                         {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}, {0xFE20, 0xFE2F}};
     static const struct range WIDE[] = {{0x1100, 0x115F},   {0x2E80, 0x303E},   {0x3041, 0xA4CF},
@@ -36,7 +36,7 @@ static int char_cells(uint32_t c) {
 }
 
 /* What would move the cursor or turn the writing direction: C0, DEL, C1, marks and overrides. */
-static bool is_control(uint32_t c) {
+bool vp_char_is_control(uint32_t c) {
     static const struct range CONTROL[] = {{0x00, 0x1F},     {0x7F, 0x9F},      {0x061C, 0x061C},
                                            {0x200B, 0x200F}, {0x2028, 0x202E},  {0x2060, 0x206F},
                                            {0xFEFF, 0xFEFF}, {0xE0000, 0xE0FFF}};
@@ -51,7 +51,7 @@ int vp_text_cells(const char *text) {
             n = 1;
             cells++;
         } else
-            cells += char_cells(vp_utf8_decode(text, n));
+            cells += vp_char_cells(vp_utf8_decode(text, n));
     }
     return cells;
 }
@@ -65,7 +65,7 @@ const char *vp_text_clean(struct vp_arena *arena, const char *text, bool utf8) {
         uint32_t c = n ? vp_utf8_decode(text, n) : 0;
         if (c == '\n' || c == '\t' || c == '\r')
             vp_buf_add(&out, " ");
-        else if (n == 0 || is_control(c) || (!utf8 && n > 1))
+        else if (n == 0 || vp_char_is_control(c) || (!utf8 && n > 1))
             vp_buf_add(&out, "?");
         else
             vp_buf_add_n(&out, text, n);
@@ -80,7 +80,7 @@ static size_t prefix_of(const char *text, int cells) {
     size_t size = 0;
     while (text[size]) {
         size_t n = vp_utf8_length(text + size);
-        int w = char_cells(vp_utf8_decode(text + size, n));
+        int w = vp_char_cells(vp_utf8_decode(text + size, n));
         if (w > cells)
             break;
         cells -= w;

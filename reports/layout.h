@@ -19,6 +19,10 @@ enum vp_style { VP_STYLE_GOOD, VP_STYLE_WARN, VP_STYLE_BAD, VP_STYLE_STRONG, VP_
 
 /* Cells that a text takes on a terminal; the text is well-formed UTF-8. */
 int vp_text_cells(const char *text);
+/* Cells of one character (0: a mark on the one before), and whether it is none that may be shown.
+ */
+int vp_char_cells(uint32_t c);
+bool vp_char_is_control(uint32_t c);
 /* A harmless copy on one line; "" for NULL. Without utf8 every other character is '?'. */
 const char *vp_text_clean(struct vp_arena *arena, const char *text, bool utf8);
 /* A clean copy of at most `cells` cells; what does not fit is left out of the middle. */

@@ -433,25 +433,30 @@ static void add_lengths(struct vp_buf *out, const struct vp_framework_plan *p) {
     vp_buf_add(out, "{segments: [");
     for (uint32_t i = 0; i < p->layers && p->layer[i].recomputed; i = piece_end(p, i))
         vp_buf_printf(out, "%s%" PRIu32, i ? ", " : "", piece_end(p, i) - i);
-    vp_buf_add(out, "]}\n");
+    vp_buf_add(out, "]}");
+}
+
+const char *vp_recompute_setting_value(struct vp_arena *arena, const struct vp_framework_plan *p) {
+    uint32_t whole = recomputed(p);
+    struct vp_buf out = {.arena = arena};
+    if (whole == 0)
+        return "none";
+    if (pieces(p) < whole && p->setting.shape == VP_SHAPE_INTERVAL)
+        return vp_arena_printf(arena, "{every: %" PRIu32 "}", p->setting.number);
+    if (pieces(p) < whole) {
+        add_lengths(&out, p);
+        return vp_buf_text(&out);
+    }
+    if (whole == p->layers)
+        return "full";
+    vp_buf_add(&out, "{layers: [");
+    add_list(&out, p);
+    vp_buf_add(&out, "]}");
+    return vp_buf_text(&out);
 }
 
 static void emit_vramplan(struct vp_buf *out, const struct vp_framework_plan *p) {
-    uint32_t whole = recomputed(p);
-    vp_buf_add(out, "train:\n  recompute: ");
-    if (whole == 0) {
-        vp_buf_add(out, "none\n");
-    } else if (pieces(p) < whole && p->setting.shape == VP_SHAPE_INTERVAL) {
-        vp_buf_printf(out, "{every: %" PRIu32 "}\n", p->setting.number);
-    } else if (pieces(p) < whole) {
-        add_lengths(out, p);
-    } else if (whole == p->layers) {
-        vp_buf_add(out, "full\n");
-    } else {
-        vp_buf_add(out, "{layers: [");
-        add_list(out, p);
-        vp_buf_add(out, "]}\n");
-    }
+    vp_buf_printf(out, "train:\n  recompute: %s\n", vp_recompute_setting_value(out->arena, p));
 }
 
 void vp_recompute_emit(struct vp_buf *out, const struct vp_recompute_problem *problem,

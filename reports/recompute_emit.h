@@ -16,6 +16,10 @@ const char *vp_recompute_setting_words(struct vp_arena *arena,
 /* The same in at most 40 cells, for tables: "12 layers, 4 pieces; 20 in part". */
 const char *vp_recompute_setting_brief(struct vp_arena *arena,
                                        const struct vp_framework_plan *plan);
+/* What train.recompute of a scenario says: "{layers: [24, 25]}"; for plans of the framework
+ * "vramplan". */
+const char *vp_recompute_setting_value(struct vp_arena *arena,
+                                       const struct vp_framework_plan *plan);
 /* "mlp, layernorm"; "" for none. select: set of enum vp_selective */
 const char *vp_recompute_parts(struct vp_arena *arena, uint32_t select);
 /* A share of a whole, rounded half up: "12.34 %". */

@@ -23,6 +23,14 @@ void vp_report_text(struct vp_buf *out, const struct vp_result *result,
 /* The answer and every row it is made of: formula, numbers put in, where they came from. */
 void vp_report_explain(struct vp_buf *out, const struct vp_result *result,
                        const struct vp_report_options *options);
+/* The part of it that is about one component of a device. */
+void vp_report_explain_component(struct vp_buf *out, const struct vp_result *result,
+                                 uint32_t device, enum vp_component component,
+                                 const struct vp_report_options *options);
+/* One row of the ledger: its formula with the numbers put in, where it is from, what it leaves out.
+ * As wide as options say, be it less than 80. */
+void vp_report_explain_row(struct vp_buf *out, const struct vp_result *result,
+                           const struct vp_row *row, const struct vp_report_options *options);
 /* A section for a wiki page or a pull request. */
 void vp_report_markdown(struct vp_buf *out, const struct vp_result *result);
 
@@ -40,6 +48,11 @@ void vp_report_csv_header(struct vp_buf *out);
 void vp_report_csv_row(struct vp_buf *out, const struct vp_result *result);
 /* One cell of such a line; nothing for NULL. */
 void vp_report_csv_cell(struct vp_buf *out, const char *text);
+
+/* What is simulated or measured is no better than a millionth of its unit. As JSON: null where it
+ * is not finite; as a cell: nothing. */
+void vp_report_json_number(struct vp_json *json, const char *key, double v);
+void vp_report_csv_number(struct vp_buf *out, double v);
 
 /* For standard error: "file:line:column: error: message [VP101]", then "  hint: ...". */
 void vp_report_diagnostics(struct vp_buf *out, const struct vp_diags *diags, bool colour);

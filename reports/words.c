@@ -124,6 +124,10 @@ int64_t vp_words_minus(uint64_t a, uint64_t b) {
     return -(int64_t)vp_min(b - a, INT64_MAX);
 }
 
+const struct vp_device *vp_words_worst(const struct vp_result *result) {
+    return &result->devices[result->worst];
+}
+
 int64_t vp_words_headroom(const struct vp_device *device) {
     return vp_words_minus(device->usable_bytes, device->need.likely);
 }

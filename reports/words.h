@@ -27,6 +27,8 @@ const char *vp_words_interval(struct vp_arena *arena, struct vp_amount amount, i
 
 /* a - b, kept within 64 bits */
 int64_t vp_words_minus(uint64_t a, uint64_t b);
+/* The device with the least headroom, which answers are about. */
+const struct vp_device *vp_words_worst(const struct vp_result *result);
 /* usable - need, by the likely figure */
 int64_t vp_words_headroom(const struct vp_device *device);
 

@@ -14,7 +14,8 @@ options = {long for _, long in OPTION.findall(help_text)}
 commands = re.findall(r"^  ([a-z-]+) ", help_text.split("Commands\n")[1].split("\n\n")[0], re.M)
 ok({"gpu", "set", "format", "output", "help"} <= options, "help lists the options", options)
 same(commands, ["plan", "explain", "import", "list", "help", "fit", "checkpoint", "timeline",
-                "sweep", "merge", "calibrate", "probe", "device", "import-log", "doctor"],
+                "simulate", "sweep", "merge", "calibrate", "probe", "device", "import-log", "doctor",
+                "gate", "diff", "report", "tui"],
      "help lists the commands")
 ok(all(len(line) <= 80 for line in help_text.splitlines()), "help is 80 columns wide")
 
@@ -51,7 +52,7 @@ def offers(words, wanted, unwanted, name):
     ok(wanted <= got and not unwanted & got and not err, name, (words, got, err))
 
 
-offers([""], {"plan", "list", "llama-3.1-8b", "one.yaml"}, {"gate", "--gpu"}, "commands and inputs")
+offers([""], {"plan", "list", "llama-3.1-8b", "one.yaml"}, {"gates", "--gpu"}, "commands and inputs")
 offers(["pl"], {"plan"}, {"list"}, "a command begun")
 offers(["plan", "--c"], {"--context", "--concurrency", "--count"}, {"--gpu", "--completion"},
        "options of plan")
@@ -60,6 +61,7 @@ offers(["list", ""], {"gpus", "models", "engines"}, {"one.yaml"}, "what there is
 offers(["help", ""], {"plan", "import"}, set(), "commands to explain")
 offers(["plan", "x", "--format", "j"], {"json"}, {"text"}, "values of an option")
 offers(["plan", "x", "--format", "=", ""], {"json", "csv"}, {"--gpu"}, "values after =")
+offers(["gate", "x", "--format", ""], {"junit", "sarif"}, {"csv"}, "values of a command's own option")
 offers(["plan", "x", "--gpu", "mi300"], {"mi300x", "mi300a"}, {"mi210"}, "GPUs")
 offers(["plan", "x", "--engine", "v"], {"vllm"}, set(), "engines")
 offers(["plan", "x", "-o", "one"], {"one.yaml"}, set(), "files")
