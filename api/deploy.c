@@ -459,7 +459,7 @@ static enum vp_status refuse(struct vp_ctx *ctx, enum vp_diag_id id, const char 
     return VP_ERR_INPUT;
 }
 
-static enum vp_status check(const struct search *s) {
+static enum vp_status check(const struct search *s, bool cost) {
     const struct vp_scenario *base = s->of->base;
     const struct vp_slo *slo = s->ask->simulate.slo ? s->ask->simulate.slo : &base->slo;
     const struct vp_traffic *t = &base->traffic;
@@ -482,6 +482,9 @@ static enum vp_status check(const struct search *s) {
         return refuse(ctx, VP_D_MISSING_VALUE,
                       "requests that wait for each other ask for no number of copies",
                       "--trace FILE, --arrivals poisson:4/s");
+    if (cost && s->of->prices.count == 0 && !(base->hardware.price_per_hour > 0))
+        return refuse(ctx, VP_D_MISSING_VALUE, "no price is known, so nothing is cheapest",
+                      "--price GPU=PRICE,... of one device and hour, or --minimize gpus");
     if (t->disaggregation.on)
         return refuse(ctx, VP_D_UNMODELLED,
                       "the search is over copies that read prompts and write answers",
@@ -521,7 +524,7 @@ enum vp_status vp_deploy_find(struct vp_search *of, struct vp_deployments *out,
     struct search s = {.of = of, .ask = ask};
 
     *out = (struct vp_deployments){.slo = ask->simulate.slo ? *ask->simulate.slo : of->base->slo};
-    enum vp_status status = check(&s);
+    enum vp_status status = check(&s, cost);
     if (status == VP_OK)
         status = read_trace(&s);
     if (status != VP_OK)

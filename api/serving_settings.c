@@ -11,6 +11,9 @@
 
 enum { BILLION = 1000000000 };
 
+/* Each replica has a scheduler and a pool of its own; more would take minutes and gigabytes. */
+enum { MOST_REPLICAS = 4096 };
+
 /* ---- the scheduler ---- */
 
 /* SGLang 0.4 to 0.5, managers/scheduler.py and environ: running requests are expected to write that
@@ -273,6 +276,15 @@ bool vp_serving_make(struct vp_ctx *ctx, struct vp_serving *out, const struct vp
         out->replicas = d->decode_replicas;
         out->prefill_replicas = d->prefill_replicas;
     }
+    if (out->replicas > MOST_REPLICAS || out->prefill_replicas > MOST_REPLICAS)
+        return refuse(ctx, s, VP_F_REPLICAS, VP_D_CAP,
+                      vp_arena_printf(ctx->arena,
+                                      "%" PRIu64 " replicas are more than are simulated",
+                                      vp_max(out->replicas, out->prefill_replicas)),
+                      vp_arena_printf(ctx->arena,
+                                      "at most %d; simulate a share of them under that share of "
+                                      "the traffic (--rate-scale)",
+                                      (int)MOST_REPLICAS));
     out->gpus = out->serve.gpus * out->replicas + out->prefill.gpus * out->prefill_replicas;
     out->sim.disaggregated = prefill != NULL;
     out->sim.routing = routing_of(s->serve.routing);

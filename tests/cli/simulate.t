@@ -275,8 +275,11 @@ if LONG:
 code, out, err = run("fit", CHAT, "--arrivals", "poisson:1/h", "--duration", "1s", "--seeds", "1",
                      "--minimize", "gpus")
 same(code, 1, "of no request at all no promise is kept", out)
+code, out, err = run("simulate", CHAT, "--trace", HEAVY, "--set", "serve.replicas=5000")
+same((code, "at most 4096" in err), (2, True), "more replicas than can be simulated are refused", err)
 for args, said in [(["fit", CHAT, "--trace", HEAVY], "--minimize gpus"),
                    (["fit", plain, "--trace", HEAVY, "--minimize", "gpus"], "nothing is promised"),
+                   (["fit", CHAT, "--trace", HEAVY, "--minimize", "cost"], "no price is known"),
                    (["fit", CHAT, "--arrivals", "batch", "--minimize", "gpus"], "wait for each other"),
                    (["fit", TOP + "/examples.yaml#mi300x8-70b-train-full", "--trace", HEAVY,
                      "--minimize", "gpus", "--slo", "ttft_p99<2s"], "a training run serves no"),
