@@ -104,7 +104,7 @@ static void add_detail(struct vp_diff_changes *out, const char *path, const char
             .cause = {.path = path, .from = from, .to = to, .pos = {.file = file}}, .detail = true};
 }
 
-/* "291 tensors, 15.31 GiB" */
+/* "291 tensors, 16443154432 bytes" */
 static const char *tensors_of_gguf(struct vp_ctx *ctx, const struct vp_gguf *file) {
     struct vp_sum all = vp_sum(0);
 

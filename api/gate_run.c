@@ -294,12 +294,11 @@ static void check_all(struct opening *o) {
 
 /* ---- the whole ---- */
 
-/* What stands behind the # of an input, unless a file is called so; NULL: nothing. */
+/* The scenario that an input names; NULL: all. */
 static const char *wanted_of(struct vp_ctx *ctx, const char *input) {
-    const char *hash = strrchr(input, '#');
-    if (!hash || hash == input || vp_io_kind(ctx, input) != VP_FILE_NONE)
-        return NULL;
-    return hash + 1;
+    const char *name;
+    vp_input_split(ctx, &name, input);
+    return name;
 }
 
 void vp_gate_open(struct vp_ctx *ctx, struct vp_gate_run **out,

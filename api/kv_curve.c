@@ -39,7 +39,7 @@ static bool ask(struct asker *a, struct vp_result *out, const char *format, uint
     size_t n = settings_of(a, settings, format, context);
     if (vp_variants_make(a->variants, &a->scratch, &scenario, settings, n) != VP_OK)
         return false;
-    return whole ? vp_plan_run(&a->scratch, out, scenario) == VP_OK
+    return whole ? vp_plan_answer(&a->scratch, out, scenario) == VP_OK
                  : vp_plan_evaluate(a->arena, out, scenario);
 }
 

@@ -62,10 +62,6 @@ static enum vp_status read_options(struct vp_ctx *ctx, struct plan_of_run *out,
     return status;
 }
 
-static enum vp_status write_file(struct vp_ctx *ctx, const struct vp_buf *text, const char *path) {
-    return vp_output_write(ctx, text, path);
-}
-
 /* What takes longer is waited for after each key, so that the screen does not depend on the clock.
  */
 static void press(struct vp_ui *ui, const struct vp_key_script *script) {
@@ -108,7 +104,7 @@ static enum vp_status run(struct vp_ctx *ctx, struct vp_session *session,
                vp_output_utf8(args) && !args->value[VP_OPTION_ASCII]);
     ui->frame.oom = ui->over.oom = ctx->arena->oom;
     ui->mouse = !args->value[VP_OPTION_NO_MOUSE];
-    ui->write = write_file;
+    ui->write = vp_output_write;
     ui->ctx = ctx;
     ui->colour_off = !vp_output_colour(args);
     ui->theme = ui->colour_off ? VP_THEME_MONO : theme ? vp_theme_find(theme) : VP_THEME_DARK;

@@ -62,7 +62,7 @@ static void add_llama(struct vp_ctx *ctx, struct bars *bars, const struct vp_fit
         struct vp_scenario *scenario = VP_NEW(ctx->arena, struct vp_scenario);
         struct vp_result *result = VP_NEW(ctx->arena, struct vp_result);
         *scenario = vp_fit_llama_scenario(found->result->scenario, &found->llama->fixed, set);
-        if (vp_plan_run(&quiet, result, scenario) == VP_OK)
+        if (vp_plan_answer(&quiet, result, scenario) == VP_OK)
             add(bars, llama_name(ctx->arena, set), result);
     }
 }

@@ -18,10 +18,8 @@ struct repository {
 /* ---- a folder ---- */
 
 static const char *without_name(struct vp_ctx *ctx, const char *input) {
-    const char *hash = strrchr(input, '#');
-    if (!hash || hash == input || vp_io_kind(ctx, input) != VP_FILE_NONE)
-        return input;
-    return vp_arena_text(ctx->arena, input, (size_t)(hash - input));
+    const char *name;
+    return vp_input_split(ctx, &name, input);
 }
 
 static enum vp_status base_of_folder(struct vp_ctx *ctx, struct vp_gate_base *out,
@@ -282,7 +280,8 @@ static enum vp_status base_of_git(struct vp_ctx *ctx, struct vp_gate_base *out,
     bool found;
     for (size_t i = 0; i < count && !r.folder; i++)
         if (!vp_text_eq(inputs[i].head, "-"))
-            r.folder = vp_io_dirname(ctx, vp_document_expand(ctx, inputs[i].head));
+            r.folder =
+                vp_io_dirname(ctx, vp_document_expand(ctx, without_name(ctx, inputs[i].head)));
     if (getenv("GIT_DIR") || (r.folder && vp_io_kind(ctx, r.folder) != VP_FILE_DIRECTORY))
         r.folder = NULL; /* git takes the current folder for the top; the input is missing */
     enum vp_status status = open_repository(&r, &found, is_asked_for(args));

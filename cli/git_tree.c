@@ -229,14 +229,8 @@ static bool receive_size(int fd, uint64_t *size) {
     return last && strstr(line, " blob ") && vp_parse_u64(size, last + 1) && *size < MOST_BYTES;
 }
 
-/* Not there, too large or git gone: EIO, which is told as trouble of the environment. */
-static bool load(struct entry *e) {
-    static const char *const words[] = {"cat-file", "--batch", NULL};
+static bool ask_for(struct entry *e) {
     char order[ID_LENGTH + 2], newline;
-    if (e->data)
-        return true;
-    if (tree->blobs.pid == 0 && vp_git_start(tree->ctx, &tree->blobs, tree->top, words) != VP_OK)
-        return false;
     snprintf(order, sizeof order, "%s\n", e->id);
     if (!send_text(tree->blobs.to, order) || !receive_size(tree->blobs.from, &e->size))
         return false;
@@ -245,6 +239,20 @@ static bool load(struct entry *e) {
         return false;
     e->data = data;
     return true;
+}
+
+/* Not there, too large or git gone: EIO, which is told as trouble of the environment. What is left
+ * of an answer is not taken for the next one: another git is started then. */
+static bool load(struct entry *e) {
+    static const char *const words[] = {"cat-file", "--batch", NULL};
+    if (e->data)
+        return true;
+    if (tree->blobs.pid == 0 && vp_git_start(tree->ctx, &tree->blobs, tree->top, words) != VP_OK)
+        return false;
+    if (ask_for(e))
+        return true;
+    vp_git_end(&tree->blobs);
+    return false;
 }
 
 /* ---- the table of calls ---- */

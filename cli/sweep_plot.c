@@ -219,8 +219,7 @@ static bool has_points(const struct vp_sweep_plot *plot, size_t line) {
     return false;
 }
 
-/* A band for the doubt, where there is any; then the line; then what may be used, unless it is the
- * same as of the line before. */
+/* A band for the doubt, where there is any; then the line. */
 static void add_line(struct vp_chart *chart, const struct vp_sweep_plot *plot, size_t line,
                      int look) {
     const struct vp_axis *axis = &plot->grid->axes[plot->axis];

@@ -57,12 +57,12 @@ static void table_row(struct vp_buf *out, const struct vp_gate_scenario *s) {
                   vp_gate_word(s->worst), mark);
 }
 
-static uint32_t table(struct vp_buf *out, const struct vp_gate *gate, const uint32_t *order) {
+static void table(struct vp_buf *out, const struct vp_gate *gate, const uint32_t *order) {
     size_t begin = out->size;
     uint32_t shown = 0;
 
     if (gate->scenario_count == 0)
-        return 0;
+        return;
     vp_buf_add(out, "\n| scenario | needs per GPU | change | budget | headroom | |\n"
                     "|---|---:|---:|---:|---:|---|\n");
     while (shown < gate->scenario_count && out->size - begin < TABLE_MOST)
@@ -70,7 +70,6 @@ static uint32_t table(struct vp_buf *out, const struct vp_gate *gate, const uint
     if (shown < gate->scenario_count)
         vp_buf_printf(out, "\n%" PRIu32 " further scenarios are not listed; none is worse.\n",
                       gate->scenario_count - shown);
-    return shown;
 }
 
 /* ---- details ---- */

@@ -177,7 +177,7 @@ void vp_gate_sarif(struct vp_json *json, const struct vp_gate *gate) {
     for (uint32_t i = 0; i < count; i++)
         one_result(json, &findings[i], &rules);
     vp_json_end(json, ']');
-    vp_json_key_text(json, "columnKind", "utf16CodeUnits");
+    vp_json_key_text(json, "columnKind", "unicodeCodePoints");
     vp_json_end(json, '}');
     vp_json_end(json, ']');
     vp_json_end(json, '}');

@@ -322,16 +322,14 @@ static void serve_wishes(struct vp_ui *ui, bool *mouse) {
 }
 
 /* Keys that wait are all taken before the next frame. While something is computed beside them, it
- * is looked at again and again. */
+ * is looked at again and again; a frame is due when that changes what there is to see. */
 static void take_keys(struct vp_ui *ui, bool *mouse) {
     enum { LOOK_MS = 20 };
     bool pending = vp_session_pending(ui->session) != NULL;
     struct vp_key key;
-    if (!next_key(&key, pending ? LOOK_MS : -1)) {
-        if (pending && !ended_by)
-            vp_ui_poll(ui);
-        return;
-    }
+    while (!next_key(&key, pending ? LOOK_MS : -1))
+        if (!pending || ended_by || vp_ui_poll(ui))
+            return;
     do {
         vp_ui_key(ui, key);
         serve_wishes(ui, mouse);

@@ -185,8 +185,11 @@ static bool find(struct vp_ui *ui, int from, int by) {
     int rows = screen->rows(ui);
     for (int i = 0; i < rows; i++) {
         int row = ((from + by * i) % rows + rows) % rows;
+        struct vp_arena_mark mark = vp_arena_mark(&ui->frame);
         const char *text = screen->row_text(ui, row);
-        if (!text || !holds(text, ui->search))
+        bool found = text && holds(text, ui->search);
+        vp_arena_rewind(&ui->frame, mark);
+        if (!found)
             continue;
         here->place[here->pane].row = row;
         return true;

@@ -139,9 +139,7 @@ static const struct vp_knob *knob_named(struct vp_ui *ui, const char *name) {
             vp_text_eq(knob[i].path, name))
             return &knob[i];
     /* --batch means sequences in flight where nothing is trained */
-    return vp_name_eq(name, "batch") && !vp_name_eq(name, "concurrency")
-               ? knob_named(ui, "concurrency")
-               : NULL;
+    return vp_name_eq(name, "batch") ? knob_named(ui, "concurrency") : NULL;
 }
 
 static void refuse(struct vp_ui *ui, const char *name) {

@@ -255,13 +255,12 @@ static enum vp_status find_in_document(struct finding *f, struct vp_node *root, 
 
 /* ---- what the input names ---- */
 
-/* FILE#name, unless a file of the whole name exists. */
-static const char *split_name(struct vp_ctx *ctx, const char **wanted, const char *input) {
+const char *vp_input_split(struct vp_ctx *ctx, const char **name, const char *input) {
     const char *hash = strrchr(input, '#');
-    *wanted = NULL;
+    *name = NULL;
     if (!hash || hash == input || vp_io_kind(ctx, vp_document_expand(ctx, input)) != VP_FILE_NONE)
         return input;
-    *wanted = hash + 1;
+    *name = hash + 1;
     return vp_arena_text(ctx->arena, input, (size_t)(hash - input));
 }
 
@@ -298,7 +297,7 @@ static enum vp_status find_any(struct finding *f, const char *input) {
         add(f, root, NULL);
         return VP_OK;
     }
-    const char *path = vp_document_expand(ctx, split_name(ctx, &wanted, input));
+    const char *path = vp_document_expand(ctx, vp_input_split(ctx, &wanted, input));
     bool from_stdin = strcmp(path, "-") == 0;
     if (!from_stdin && !is_document(ctx, path)) {
         bool file = vp_text_ends(path, ".yaml") || vp_text_ends(path, ".yml");

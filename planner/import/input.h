@@ -48,6 +48,8 @@ struct vp_found {
     enum vp_status status;  /* of the input itself; not VP_OK: items may be there all the same */
 };
 
+/* FILE#name -> FILE, and the name in *name, unless a file of the whole name exists; NULL: none. */
+const char *vp_input_split(struct vp_ctx *ctx, const char **name, const char *input);
 /* Whether an input is in an engine's own words: a command line, a Modelfile; then *out is the
  * scenario that it asks for, and *status says whether it could be read. */
 bool vp_input_in_words(struct vp_ctx *ctx, struct vp_node **out, enum vp_status *status,

@@ -1,34 +1,41 @@
 /* Limits that a change raises together with what they limit: told, not held against it. */
 #include "planner/plan/gate.h"
 
+/* A limit that was there is gone or looser: what this change does to it, in words; looser NULL: it
+ * holds as before. */
+static void note(struct vp_ctx *ctx, const char *scenario, const char *name,
+                 const struct vp_pos *now, const char *looser) {
+    if (!now)
+        vp_diag_add(ctx->diags, VP_D_GATE_LOOSER, NULL,
+                    "%s: this change takes %s out of the budget", scenario, name);
+    else if (looser)
+        vp_diag_add(ctx->diags, VP_D_GATE_LOOSER, now, "%s: this change %s", scenario, looser);
+}
+
 static void note_limit(struct vp_ctx *ctx, const char *scenario, const char *name,
                        const struct vp_limit *now, const struct vp_limit *then, bool upper,
                        enum vp_check_unit unit) {
-    bool looser = upper ? now->value > then->value : now->value < then->value;
-    if (!then->given || (now->given && !looser))
+    const char *looser = NULL;
+
+    if (!then->given)
         return;
-    if (!now->given)
-        vp_diag_add(ctx->diags, VP_D_GATE_LOOSER, NULL,
-                    "%s: this change takes %s out of the budget", scenario, name);
-    else
-        vp_diag_add(ctx->diags, VP_D_GATE_LOOSER, &now->pos,
-                    "%s: this change %s the budget's %s from %s to %s", scenario,
-                    upper ? "raises" : "lowers", name,
-                    vp_check_show(ctx->arena, unit, (int64_t)then->value),
-                    vp_check_show(ctx->arena, unit, (int64_t)now->value));
+    if (upper ? now->value > then->value : now->value < then->value)
+        looser = vp_arena_printf(ctx->arena, "%s the budget's %s from %s to %s",
+                                 upper ? "raises" : "lowers", name,
+                                 vp_check_show(ctx->arena, unit, (int64_t)then->value),
+                                 vp_check_show(ctx->arena, unit, (int64_t)now->value));
+    note(ctx, scenario, name, now->given ? &now->pos : NULL, looser);
 }
 
 static void note_growth(struct vp_ctx *ctx, const char *scenario, const char *name,
                         const struct vp_growth_limit *now, const struct vp_growth_limit *then) {
-    bool looser = now->percent_ppb > then->percent_ppb || now->min_bytes > then->min_bytes;
-    if (!then->given || (now->given && !looser))
+    const char *looser = NULL;
+
+    if (!then->given)
         return;
-    if (!now->given)
-        vp_diag_add(ctx->diags, VP_D_GATE_LOOSER, NULL,
-                    "%s: this change takes %s out of the budget", scenario, name);
-    else
-        vp_diag_add(ctx->diags, VP_D_GATE_LOOSER, &now->pos,
-                    "%s: this change raises what the budget's %s allows", scenario, name);
+    if (now->percent_ppb > then->percent_ppb || now->min_bytes > then->min_bytes)
+        looser = vp_arena_printf(ctx->arena, "raises what the budget's %s allows", name);
+    note(ctx, scenario, name, now->given ? &now->pos : NULL, looser);
 }
 
 void vp_gate_loosened(struct vp_ctx *ctx, const char *scenario, const struct vp_budget *head,
