@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "api/levers.h"
+#include "api/sweep.h"
 #include "planner/base/sum.h"
 #include "planner/base/text.h"
 #include "planner/import/trace_reader.h"
@@ -501,21 +502,14 @@ static enum vp_status read_trace(struct search *s) {
     return vp_trace_read(s->of->ctx, &s->trace, t->trace_path, ask->duration_s / ask->time_scale);
 }
 
-/* The shapes of a part: every shards-th. */
+/* The shapes of a part: neighbours, as sweeps are divided. */
 static void take_part(struct search *s, struct vp_deployments *out) {
-    const struct vp_deploy_ask *ask = s->ask;
-    uint64_t step = ask->shards ? ask->shards : 1, first = ask->shards ? ask->shard - 1 : 0;
+    uint64_t shards = s->ask->shards ? s->ask->shards : 1;
+    uint64_t shard = s->ask->shards ? s->ask->shard : 1;
+    uint64_t end = vp_sweep_shard_begin(s->shapes, shard + 1, shards);
 
-    out->shapes = s->shapes;
     out->item = VP_NEW_ARRAY(s->of->ctx->arena, s->shapes + 1, struct vp_deployment);
-    if (!ask->shards) {
-        for (uint32_t i = 0; i < s->shapes; i++)
-            out->item[out->count++] = s->shape[i];
-        return;
-    }
-    uint64_t begin = (uint64_t)s->shapes * first / step,
-             end = (uint64_t)s->shapes * (first + 1) / step;
-    for (uint64_t i = begin; i < end; i++)
+    for (uint64_t i = vp_sweep_shard_begin(s->shapes, shard, shards); i < end; i++)
         out->item[out->count++] = s->shape[i];
 }
 
@@ -539,6 +533,5 @@ enum vp_status vp_deploy_find(struct vp_search *of, struct vp_deployments *out,
     find_best(&s, out, cost);
     out->simulated = atomic_load(&s.simulated);
     out->left_alone -= vp_min(out->left_alone, out->simulated);
-    out->open = out->best_count > 0 && out->item[out->best[0]].state == VP_DEPLOY_OPEN;
     return VP_OK;
 }

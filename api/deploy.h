@@ -69,12 +69,10 @@ struct vp_deployments {
     uint32_t count;
     uint32_t *best; /* indices: of every GPU the smallest, the best of all first */
     uint32_t best_count;
-    uint32_t shapes;     /* of all parts */
     uint64_t simulated;  /* deployments that were */
     uint64_t left_alone; /* deployments of shapes up to the most GPUs that were not */
     struct vp_slo slo;
     const char *traffic; /* in words */
-    bool open;           /* nothing can be promised: only bounds are known */
 };
 
 /* search: opened over the input, with prices; cost: ranked by money. Results live in the context's

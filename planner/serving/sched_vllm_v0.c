@@ -100,6 +100,8 @@ static void preempt_last(struct vp_sim_engine *engine) {
     engine->extra_us += copy_us(engine, units);
     engine->swapped[engine->swapped_count++] = seq;
     m->out->all.swaps++;
+    if (vp_engine_counted(engine))
+        vp_engine_counted(engine)->swaps++;
     vp_metrics_level(m, engine->now_us, -1, 1);
 }
 

@@ -21,7 +21,7 @@ struct vp_sim_sent {
 /* A request under way. Its tokens are prompt + made, of which `computed` are in the cache; when all
  * are, the next one comes out. (In padded batches the cache has more.) */
 struct vp_sim_seq {
-    struct vp_sim_seq *next, *last; /* in the waiting queue, or free */
+    struct vp_sim_seq *next; /* in the waiting queue, or free */
     struct vp_cache_seq cache;
     uint64_t number, prefix_id;
     double arrival_us, queued_us, admitted_us, first_us, last_us, longest_gap_us;

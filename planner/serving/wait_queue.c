@@ -47,7 +47,6 @@ void vp_wait_push(struct vp_wait_queue *queue, struct vp_arena *arena, struct vp
         return;
     }
     seq->next = NULL;
-    seq->last = queue->newest;
     *(queue->newest ? &queue->newest->next : &queue->first) = seq;
     queue->newest = seq;
     queue->count++;
@@ -59,9 +58,9 @@ void vp_wait_push_front(struct vp_wait_queue *queue, struct vp_arena *arena,
         heap_push(queue, arena, seq);
         return;
     }
-    seq->last = NULL;
     seq->next = queue->first;
-    *(queue->first ? &queue->first->last : &queue->newest) = seq;
+    if (!queue->first)
+        queue->newest = seq;
     queue->first = seq;
     queue->count++;
 }
@@ -78,7 +77,8 @@ struct vp_sim_seq *vp_wait_pop(struct vp_wait_queue *queue) {
     if (queue->by_priority)
         return heap_pop(queue);
     queue->first = seq->next;
-    *(seq->next ? &seq->next->last : &queue->newest) = NULL;
+    if (!seq->next)
+        queue->newest = NULL;
     queue->count--;
     seq->next = NULL;
     return seq;
